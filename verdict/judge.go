@@ -1,0 +1,168 @@
+// Copyright 2026 The llm_gateway Authors
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package verdict
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// outcome is what a rule or a status comes to.
+type outcome uint8
+
+const (
+	clientFault  outcome = iota // of the request; nobody else would take it
+	otherAccount                // of the request, at this account only
+	refused                     // the credential
+	unpaid                      // the credential, for lack of money or quota
+	limited
+	overloaded
+	missing // the model
+	broken  // the upstream
+	forbidden
+)
+
+// results are the verdicts of the outcomes, as far as they are always the same.
+var results = [...]Result{
+	clientFault:  {Verdict: Neutral},
+	otherAccount: {Verdict: Neutral, Elsewhere: true},
+	refused:      {Verdict: Credential, Elsewhere: true},
+	unpaid:       {Verdict: Credential, Elsewhere: true, Billing: true},
+	limited:      {Verdict: Limited, Elsewhere: true},
+	overloaded:   {Verdict: Failure, Elsewhere: true, Overload: true},
+	missing:      {Verdict: Failure, Elsewhere: true, ModelMissing: true},
+	broken:       {Verdict: Failure, Elsewhere: true},
+	forbidden:    {Verdict: Neutral, Elsewhere: true, Forbidden: true},
+}
+
+// candidate is an error that is to be judged.
+type candidate struct {
+	provider, family string
+	status           int // 0: unknown, for errors inside a 200 only
+	facts            facts
+	model            string
+	hasModel         bool
+	inner            bool // the error stands inside a 200
+	hint             time.Duration
+	now              time.Time
+}
+
+func (c *candidate) judge() Result {
+	// Some budgets only look like billing: money does not come back by waiting.
+	if c.status == http.StatusPaymentRequired && c.hint > 0 {
+		return c.result(limited)
+	}
+	if r := c.rule(); r != nil {
+		res := c.result(r.then)
+		res.Recognised = true
+		if r.until != nil && res.Verdict == Limited {
+			res.Pause = max(res.Pause, bounded(r.until(c)))
+		}
+		return res
+	}
+	if c.inner {
+		if o, ok := innerOutcome(&c.facts); ok {
+			return c.result(o)
+		}
+	}
+	return c.byStatus()
+}
+
+func (c *candidate) result(o outcome) Result {
+	if o == missing && !c.hasModel {
+		o = clientFault // it asked for a model's description, say
+	}
+	r := results[o]
+	if r.Verdict == Limited || r.Overload {
+		r.Pause = c.hint
+	}
+	return r
+}
+
+// byStatus judges what no rule knows.
+func (c *candidate) byStatus() Result {
+	r := c.result(statusOutcome(c.status, c.hint > 0))
+	if (c.status == http.StatusNotFound || c.status == http.StatusGone) && c.hasModel {
+		r.Warn = "status " + strconv.Itoa(c.status) + " that names no model: is base_url right?"
+	}
+	return r
+}
+
+func statusOutcome(status int, hinted bool) outcome {
+	switch status {
+	case 401:
+		return refused
+	case 402:
+		return unpaid
+	case 403, 498:
+		return forbidden
+	case 408, 412, 423, 424, 425:
+		return broken
+	case 429:
+		return limited
+	case 501:
+		return clientFault
+	case 503:
+		if hinted {
+			return overloaded
+		}
+		return broken
+	case 529:
+		return overloaded
+	}
+	if status >= 400 && status < 500 {
+		return clientFault
+	}
+	return broken
+}
+
+// innerOutcome judges an error that has a telling name, but maybe no status.
+func innerOutcome(f *facts) (outcome, bool) {
+	for _, r := range innerRules {
+		if f.has(r.codes) {
+			return r.then, true
+		}
+	}
+	return 0, false
+}
+
+func statusReason(status int, more string) string {
+	return join("status", strconv.Itoa(status), more)
+}
+
+func statusText(status int) string {
+	if status == 0 {
+		return ""
+	}
+	return strconv.Itoa(status)
+}
+
+// join joins what is not empty.
+func join(parts ...string) string {
+	kept := parts[:0]
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, " ")
+}
+
+func mediaType(h http.Header) string {
+	media, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(media))
+}
