@@ -63,6 +63,10 @@ func (p *Permit) ProbeTimeout() time.Duration {
 	return p.lease.timeout
 }
 
+// Leased reports whether the request holds a lease: a probe, or that of a dry
+// run. Only then is Renew of use.
+func (p *Permit) Leased() bool { return p.lease != nil }
+
 // Renew notes a byte of the upstream: the probe's lease runs from now. It may be
 // called for any request, and costs nothing unless it is a probe.
 func (p *Permit) Renew(now time.Time) {

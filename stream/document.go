@@ -40,6 +40,9 @@ type docState struct {
 func (d *docState) closed() bool { return d.begun && d.depth <= 0 && !d.lex.inside }
 
 func (w *Watcher) writeDocument(p []byte) {
+	if rest, ok := w.doc.atOnce(p); ok {
+		p = rest
+	}
 	w.doc.follow(p)
 	w.arrived = w.doc.begun
 	if w.doc.markup {
@@ -53,6 +56,27 @@ func (w *Watcher) documentObject(f *fields) {
 	if !w.findFailure(false, text(f.typ), f, nil) {
 		w.chat(f.choices)
 	}
+}
+
+// atOnce reads a top-level object that came in one piece, as most do: nothing
+// needs to be gathered then. It reports whether p begins with one, and returns
+// what follows it.
+func (d *docState) atOnce(p []byte) (rest []byte, ok bool) {
+	if d.begun || len(p) > plainSize || !isObject(p) {
+		return nil, false
+	}
+	m := membersOf(p)
+	for m.next() {
+		if slot := d.fields.slot(m.key); slot != nil {
+			*slot = m.val
+		}
+	}
+	if rest = m.after(); rest != nil {
+		d.begun = true
+		d.onClose(&d.fields)
+	}
+	d.fields = fields{}
+	return rest, rest != nil
 }
 
 func (d *docState) follow(p []byte) {

@@ -27,6 +27,7 @@ import (
 // members walks the members of a JSON object.
 type members struct {
 	rest     []byte
+	begun    bool
 	key, val []byte // of the present member, as they stand in the text
 }
 
@@ -40,26 +41,32 @@ func membersOf(raw []byte) members {
 
 func (m *members) next() bool {
 	b := m.rest
-	i := skipBlank(b, 0)
+	i := skipSpace(b, 0)
+	if m.begun {
+		if i >= len(b) || b[i] != ',' {
+			return false
+		}
+		i = skipSpace(b, i+1)
+	}
 	if i >= len(b) || b[i] != '"' {
 		return false
 	}
 	end := stringEnd(b, i+1)
 	m.key = text(b[i:end])
-	i = skipBlank(b, end)
+	i = skipSpace(b, end)
 	if i >= len(b) || b[i] != ':' {
 		return false
 	}
-	i = skipBlank(b, i+1)
+	i = skipSpace(b, i+1)
 	end = valueEnd(b, i)
-	m.val, m.rest = b[i:end], b[end:]
+	m.val, m.rest, m.begun = b[i:end], b[end:], true
 	return end > i
 }
 
 // after returns what follows the object, once its walk is over; nothing if the
 // object breaks off.
 func (m *members) after() []byte {
-	i := skipBlank(m.rest, 0)
+	i := skipSpace(m.rest, 0)
 	if i < len(m.rest) && m.rest[i] == '}' {
 		return m.rest[i+1:]
 	}
@@ -88,6 +95,13 @@ func member(raw []byte, name string) []byte {
 	return nil
 }
 
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
+		i++
+	}
+	return i
+}
+
 // skipBlank skips space and commas.
 func skipBlank(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == ',' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
@@ -110,7 +124,7 @@ func valueEnd(b []byte, i int) int {
 	}
 	for i < len(b) {
 		switch b[i] {
-		case ',', '}', ']', ':', ' ', '\n', '\r', '\t':
+		case ',', '}', ']', ':', '"', '{', '[', ' ', '\n', '\r', '\t':
 			return i
 		}
 		i++

@@ -22,6 +22,7 @@ package stream
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/llm-gateway/caddy-llm-gateway/dialect"
 )
@@ -116,9 +117,34 @@ func New(d dialect.Dialect, contentType string, model bool) *Watcher {
 	if f == opaque && !model {
 		return nil
 	}
-	w := &Watcher{dialect: d, format: f, model: model}
+	w := watchers.Get().(*Watcher)
+	w.dialect, w.format, w.model = d, f, model
+	return w
+}
+
+// watchers keeps watchers that are not in use, with the memory that they gathered
+// events in.
+var watchers = sync.Pool{New: func() any {
+	w := new(Watcher)
 	w.doc.onClose = w.documentObject
 	return w
+}}
+
+// Free ends the use of w, which must not be used afterwards. It need not be
+// called, but saves the next watcher an allocation.
+func (w *Watcher) Free() {
+	if w == nil {
+		return
+	}
+	w.sse.line.reset()
+	w.sse.data.reset()
+	w.doc.gather.reset()
+	*w = Watcher{
+		sse:    sseState{line: w.sse.line, data: w.sse.data, name: w.sse.name[:0]},
+		doc:    docState{gather: w.doc.gather, key: w.doc.key[:0], onClose: w.doc.onClose},
+		frames: frameState{head: w.frames.head[:0], payload: w.frames.payload[:0]},
+	}
+	watchers.Put(w)
 }
 
 func formatOf(contentType string) format {
