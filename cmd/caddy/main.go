@@ -19,6 +19,8 @@ package main
 import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
+
+	_ "github.com/llm-gateway/caddy-llm-gateway"
 )
 
 func main() { caddycmd.Main() }

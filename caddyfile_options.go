@@ -1,0 +1,259 @@
+// Copyright 2026 The llm_gateway Authors
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package llmgateway
+
+import (
+	"maps"
+	"net/http"
+	"strconv"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+)
+
+// The options of each block. They are filled in init, since channel blocks are
+// read by means of these tables too.
+var (
+	gatewayOptions map[string]option[*Config]
+	channelOptions map[string]option[*Channel]
+)
+
+func init() {
+	gatewayOptions = map[string]option[*Config]{
+		"channel":        {usage: "<name>", repeat: true, parse: parseChannel},
+		"lb_policy":      {usage: "<policy> [<args>...]", parse: parseLBPolicy},
+		"retries":        {usage: "<n>", parse: func(p *parser, c *Config) error { return p.integer(&c.Retries) }},
+		"early_probe":    {usage: "<duration> | off", parse: func(p *parser, c *Config) error { return p.durationOrOff(&c.EarlyProbe) }},
+		"abandon_after":  {usage: "<duration> | off", parse: func(p *parser, c *Config) error { return p.durationOrOff(&c.AbandonAfter) }},
+		"max_body":       {usage: "<size>", parse: func(p *parser, c *Config) error { return p.size(&c.MaxBody) }},
+		"errors":         {usage: "provider | caddy", parse: func(p *parser, c *Config) error { return p.word(&c.Errors) }},
+		"second_opinion": only[*Config]("0", "off"),
+		"peek_timeout":   only[*Config]("0", "off"),
+		"all_open":       only[*Config]("fail_fast"),
+		"retry_budget":   only[*Config]("off"),
+
+		"affinity":           {unavailable: true},
+		"try_duration":       {unavailable: true},
+		"retry_on":           {unavailable: true},
+		"buffer_total":       {unavailable: true},
+		"stream_close_delay": {unavailable: true},
+	}
+	channelOptions = map[string]option[*Channel]{
+		"provider":      {usage: "<id>", parse: func(p *parser, c *Channel) error { return p.word(&c.Provider) }},
+		"base_url":      {usage: "<url>", parse: func(p *parser, c *Channel) error { return p.word(&c.BaseURL) }},
+		"key":           {usage: "<secret>...", repeat: true, parse: func(p *parser, c *Channel) error { return p.words(&c.Keys) }},
+		"auth":          {usage: "bearer | header <name> | none", parse: parseAuth},
+		"header_up":     {usage: "<field> [<value> [<replacement>]]", repeat: true, parse: parseHeaderUp},
+		"models":        {usage: "<pattern>...", parse: func(p *parser, c *Channel) error { return p.words(&c.Models) }},
+		"model_map":     {usage: "<requested> <upstream>", repeat: true, parse: parseModelMap},
+		"default_model": {usage: "<name>", parse: func(p *parser, c *Channel) error { return p.word(&c.DefaultModel) }},
+		"priority":      {usage: "<n>", parse: func(p *parser, c *Channel) error { return p.integer(&c.Priority) }},
+		"weight":        {usage: "<n>", parse: func(p *parser, c *Channel) error { return p.integer(&c.Weight) }},
+		"backup":        {usage: "<channel>...", parse: func(p *parser, c *Channel) error { return p.words(&c.Backup) }},
+		"max_requests":  {usage: "<n>", parse: parseMaxRequests},
+
+		"token":      {unavailable: true},
+		"failure_on": {unavailable: true},
+	}
+	maps.Copy(gatewayOptions, sharedOptions(func(c *Config) (*Defaults, **BreakerConfig) { return &c.Defaults, &c.Breaker }))
+	maps.Copy(channelOptions, sharedOptions(func(c *Channel) (*Defaults, **BreakerConfig) { return &c.Defaults, &c.Breaker }))
+}
+
+// sharedOptions are those that may stand at the gateway and at a channel.
+func sharedOptions[T any](of func(T) (*Defaults, **BreakerConfig)) map[string]option[T] {
+	return map[string]option[T]{
+		"header_timeout": {usage: "<stream> [<other>]", parse: func(p *parser, t T) error {
+			d, _ := of(t)
+			return p.timeouts(&d.HeaderTimeout)
+		}},
+		"idle_timeout": {usage: "<duration> | off", parse: func(p *parser, t T) error {
+			d, _ := of(t)
+			return p.durationOrOff(&d.IdleTimeout)
+		}},
+		"transport": {usage: "http { ... }", parse: func(p *parser, t T) error {
+			d, _ := of(t)
+			return parseTransport(p, d)
+		}},
+		"breaker": {usage: "[off | dry_run] { ... }", parse: func(p *parser, t T) error {
+			_, b := of(t)
+			return parseBreaker(p, b)
+		}},
+		"auto_disable":        only[T]("off"),
+		"health_check":        only[T]("off"),
+		"limit_scope":         only[T]("key"),
+		"first_token_timeout": only[T]("0", "off"),
+	}
+}
+
+var breakerOptions = map[string]option[*BreakerConfig]{
+	"open_threshold":     {usage: "<n>", parse: func(p *parser, b *BreakerConfig) error { return p.integer(&b.OpenThreshold) }},
+	"degrade_threshold":  {usage: "<n>", parse: func(p *parser, b *BreakerConfig) error { return p.integer(&b.DegradeThreshold) }},
+	"degraded_weight":    {usage: "<0..1>", parse: func(p *parser, b *BreakerConfig) error { return p.number(&b.DegradedWeight, "") }},
+	"half_open_weight":   {usage: "<0..1>", parse: func(p *parser, b *BreakerConfig) error { return p.number(&b.HalfOpenWeight, "") }},
+	"failure_ttl":        {usage: "<duration>", parse: func(p *parser, b *BreakerConfig) error { return p.duration(&b.FailureTTL) }},
+	"probe_interval":     {usage: "<duration>", parse: func(p *parser, b *BreakerConfig) error { return p.duration(&b.ProbeInterval) }},
+	"max_probe_interval": {usage: "<duration>", parse: func(p *parser, b *BreakerConfig) error { return p.duration(&b.MaxProbeInterval) }},
+	"jitter":             {usage: "<percent>", parse: func(p *parser, b *BreakerConfig) error { return p.number(&b.Jitter, "%") }},
+	"probe_timeout":      {usage: "<stream> [<other>]", parse: func(p *parser, b *BreakerConfig) error { return p.timeouts(&b.ProbeTimeout) }},
+}
+
+func parseChannel(p *parser, c *Config) error {
+	var name string
+	if err := p.word(&name); err != nil {
+		return err
+	}
+	if err := checkName(name); err != nil {
+		return p.fail("name %v", err)
+	}
+	if _, taken := p.places[place{channel: name}]; taken {
+		return p.fail("%s is given twice: names are unique within a gateway", name)
+	}
+	p.channel, p.option = name, ""
+	p.mark("")
+	ch := &Channel{Name: name}
+	c.Channels = append(c.Channels, ch)
+	if err := parseBlock(p, channelOptions, ch); err != nil {
+		return err
+	}
+	if token, written := p.places[place{name, "limit_scope", ""}]; written && len(ch.Keys) == 0 {
+		return wrapAt(token, &configError{Channel: name, Option: "limit_scope", Msg: "has no effect without a key"})
+	}
+	p.channel = ""
+	return nil
+}
+
+func parseBreaker(p *parser, into **BreakerConfig) error {
+	b := new(BreakerConfig)
+	if p.d.NextArg() {
+		if b.Mode = p.d.Val(); b.Mode == "" || p.d.NextArg() {
+			return p.argErr()
+		}
+	}
+	*into = b
+	p.block = p.option + " "
+	defer func() { p.block = "" }()
+	return parseBlock(p, breakerOptions, b)
+}
+
+func parseLBPolicy(p *parser, c *Config) error {
+	if !p.d.NextArg() {
+		return p.argErr()
+	}
+	name := p.d.Val()
+	if why, refused := refusedPolicies[name]; refused {
+		return p.fail("%s %s", name, why)
+	}
+	if name == weightedPolicyName {
+		if p.d.NextArg() {
+			return p.fail("weighted takes no arguments")
+		}
+		return nil // the default
+	}
+	unm, err := caddyfile.UnmarshalModule(p.d, "http.reverse_proxy.selection_policies."+name)
+	if err != nil {
+		return err
+	}
+	if _, ok := unm.(reverseproxy.Selector); !ok {
+		return p.fail("%s is no selection policy", name)
+	}
+	c.LBPolicyRaw = caddyconfig.JSONModuleObject(unm, "policy", name, nil)
+	return nil
+}
+
+func parseTransport(p *parser, into *Defaults) error {
+	if !p.d.NextArg() || p.d.Val() != "http" {
+		return p.fail("must be http")
+	}
+	segment := p.d.NewFromNextSegment()
+	segment.Next() // http
+	for segment.NextBlock(0) {
+		if why, refused := refusedTransport[segment.Val()]; refused {
+			return segment.WrapErr(&configError{
+				Channel: p.channel, Option: p.option, Msg: "must not set " + segment.Val() + ": " + why,
+			})
+		}
+		segment.NextSegment() // the option's arguments and block
+	}
+	segment.Reset()
+	segment.Next()
+	unm, err := caddyfile.UnmarshalModule(segment, "http.reverse_proxy.transport.http")
+	if err != nil {
+		return err
+	}
+	if _, ok := unm.(http.RoundTripper); !ok {
+		return p.fail("%T is no transport", unm)
+	}
+	into.TransportRaw = caddyconfig.JSONModuleObject(unm, "protocol", "http", nil)
+	return nil
+}
+
+func parseAuth(p *parser, c *Channel) error {
+	args, err := p.args(1, 2)
+	if err != nil {
+		return err
+	}
+	c.Auth = &Auth{Scheme: args[0]}
+	if len(args) == 2 {
+		c.Auth.Name = args[1]
+	}
+	return nil
+}
+
+func parseHeaderUp(p *parser, c *Channel) error {
+	args, err := p.args(1, 3)
+	if err != nil {
+		return err
+	}
+	if c.HeaderUp == nil {
+		c.HeaderUp = new(headers.HeaderOps)
+	}
+	p.mark(headerPlace(args[0]))
+	value, replacement := "", (*string)(nil)
+	if len(args) > 1 {
+		value = args[1]
+	}
+	if len(args) > 2 {
+		replacement = &args[2]
+	}
+	if err := headers.CaddyfileHeaderOp(c.HeaderUp, args[0], value, replacement); err != nil {
+		return p.fail("%v", err)
+	}
+	return nil
+}
+
+func parseModelMap(p *parser, c *Channel) error {
+	args, err := p.args(2, 2)
+	if err != nil {
+		return err
+	}
+	p.mark(strconv.Itoa(len(c.ModelMap)))
+	c.ModelMap = append(c.ModelMap, ModelMapping{Requested: args[0], Upstream: args[1]})
+	return nil
+}
+
+// parseMaxRequests takes no 0, which in JSON means that nothing is written.
+func parseMaxRequests(p *parser, c *Channel) error {
+	var n *int
+	if err := p.integer(&n); err != nil {
+		return err
+	}
+	if *n < 1 {
+		return p.fail("must be 1 or more")
+	}
+	c.MaxRequests = *n
+	return nil
+}

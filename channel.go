@@ -1,0 +1,255 @@
+// Copyright 2026 The llm_gateway Authors
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package llmgateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+	"go.uber.org/zap"
+
+	"github.com/llm-gateway/caddy-llm-gateway/breaker"
+	"github.com/llm-gateway/caddy-llm-gateway/credential"
+	"github.com/llm-gateway/caddy-llm-gateway/dialect"
+	"github.com/llm-gateway/caddy-llm-gateway/provider"
+	"github.com/llm-gateway/caddy-llm-gateway/request"
+)
+
+// channel is one configured channel, ready to be asked. It belongs to one
+// config and is immutable; what lasts over a reload is in its state.
+type channel struct {
+	name     string
+	preset   provider.Preset
+	base     *url.URL
+	basePath string // escaped
+	models   *modelTable
+	auth     authMethod
+	keys     *credential.Keys
+	keyIDs   []string // of the keys that are not empty
+	headerUp *headers.HeaderOps
+
+	priority    int
+	weight      float64
+	backups     []*channel
+	backupOnly  bool
+	maxRequests int64
+
+	headerTimeoutStream time.Duration
+	headerTimeoutOther  time.Duration
+	idleTimeout         time.Duration // 0: none
+	breakerSettings     breaker.Settings
+
+	transport *reverseproxy.HTTPTransport
+	state     *channelState
+
+	// upstream is what the embedded proxy is told; shadow is what Caddy's
+	// selection policies see. They share one host counter. Shadows go by the
+	// channel's name, since two channels at one address are the normal case
+	// and policies tell upstreams apart by address.
+	upstream *reverseproxy.Upstream
+	shadow   *reverseproxy.Upstream
+}
+
+// channelState is what a channel keeps over reloads: its breakers, its keys'
+// pauses and the attempts in flight. All of it is safe for concurrent use, also
+// by two configs at once. It holds no context, logger or storage of a config.
+type channelState struct {
+	breakers *breaker.Set
+	keys     *credential.Pool
+	host     *reverseproxy.Host
+	inFlight atomic.Int64
+}
+
+// Destruct implements caddy.Destructor; there is nothing to release.
+func (*channelState) Destruct() error { return nil }
+
+// stateKey is the identity by which a channel's state is kept.
+type stateKey struct{ gateway, channel, baseURL string }
+
+// authMethod is how a channel's key is sent.
+type authMethod struct {
+	scheme provider.AuthScheme
+	header string // canonical, for provider.Header
+}
+
+// set puts the key where it belongs. Credentials go on an attempt's own request
+// only, never on the one that the embedded proxy holds and logs.
+func (m authMethod) set(h http.Header, key credential.Secret) {
+	switch m.scheme {
+	case provider.Bearer:
+		h["Authorization"] = []string{"Bearer " + key.Reveal()}
+	case provider.Header:
+		h[m.header] = []string{key.Reveal()}
+	}
+}
+
+func (ch *channel) speaks(d dialect.Dialect) bool { return ch.preset.Speaks(d, ch.basePath) }
+
+// accepts returns the upstream model for q, if ch can serve it.
+func (ch *channel) accepts(q *request.Request) (string, bool) {
+	if !ch.speaks(q.Dialect) {
+		return "", false
+	}
+	return ch.models.upstream(q.Model)
+}
+
+// headerTimeout returns the limit to the response headers.
+func (ch *channel) headerTimeout(stream bool) time.Duration {
+	if stream {
+		return ch.headerTimeoutStream
+	}
+	return ch.headerTimeoutOther
+}
+
+// channelBuilder makes the channels of one gateway while it is provisioned.
+type channelBuilder struct {
+	ctx     caddy.Context
+	logger  *zap.Logger
+	cfg     *Config
+	gateway string
+	// acquire returns the lasting state of that identity; fresh makes it anew.
+	acquire func(key stateKey, fresh func() *channelState) *channelState
+}
+
+func (b *channelBuilder) build(c *Channel) (*channel, error) {
+	repl := caddy.NewReplacer()
+	base, err := parseBaseURL(repl.ReplaceKnown(c.BaseURL, ""))
+	if err != nil {
+		return nil, err
+	}
+	ch := &channel{
+		name:                c.Name,
+		base:                base,
+		basePath:            base.EscapedPath(),
+		models:              newModelTable(c),
+		headerUp:            c.HeaderUp,
+		weight:              float64(c.weight()),
+		maxRequests:         int64(c.MaxRequests),
+		headerTimeoutStream: b.cfg.headerTimeout(c, true),
+		headerTimeoutOther:  b.cfg.headerTimeout(c, false),
+		idleTimeout:         b.cfg.idleTimeout(c),
+		breakerSettings:     b.cfg.breakerSettings(c),
+	}
+	if c.Priority != nil {
+		ch.priority = *c.Priority
+	}
+	if err := b.setProvider(ch, c); err != nil {
+		return nil, err
+	}
+	if ch.headerUp != nil {
+		if err := ch.headerUp.Provision(b.ctx); err != nil {
+			return nil, fmt.Errorf("header_up: %v", err)
+		}
+	}
+	if err := b.setTransport(ch, c); err != nil {
+		return nil, fmt.Errorf("transport: %v", err)
+	}
+	ch.state = b.acquire(stateKey{b.gateway, c.Name, base.String()}, func() *channelState {
+		return &channelState{
+			breakers: breaker.NewSet(ch.breakerSettings, ch.models.written()),
+			keys:     credential.NewPool(),
+			host:     new(reverseproxy.Host),
+		}
+	})
+	b.setKeys(ch, c, repl)
+	ch.upstream = &reverseproxy.Upstream{Host: ch.state.host, Dial: dialAddress(base)}
+	ch.shadow = &reverseproxy.Upstream{Host: ch.state.host, Dial: c.Name}
+	return ch, nil
+}
+
+func (b *channelBuilder) setProvider(ch *channel, c *Channel) error {
+	id := c.Provider
+	if id == "" {
+		id = provider.ForHost(ch.base.Hostname(), ch.basePath)
+	}
+	if id == "" {
+		id = "openai"
+	}
+	preset, ok := provider.Lookup(id)
+	if !ok {
+		return fmt.Errorf("provider: unknown provider %q", id)
+	}
+	ch.preset = preset
+	ch.auth = authMethod{scheme: preset.Scheme, header: preset.Header}
+	switch {
+	case len(c.Keys) == 0:
+		ch.auth = authMethod{scheme: provider.None}
+	case c.Auth != nil && c.Auth.Scheme == "bearer":
+		ch.auth = authMethod{scheme: provider.Bearer}
+	case c.Auth != nil && c.Auth.Scheme == "header":
+		ch.auth = authMethod{scheme: provider.Header, header: http.CanonicalHeaderKey(c.Auth.Name)}
+	}
+	return nil
+}
+
+// setKeys reads the pool. A key that comes out empty (an unset environment
+// variable) is no reason to refuse the config: the other keys still work.
+func (b *channelBuilder) setKeys(ch *channel, c *Channel, repl *caddy.Replacer) {
+	secrets := make([]credential.Secret, 0, len(c.Keys))
+	for i, raw := range c.Keys {
+		s := credential.NewSecret(credential.Clean(repl.ReplaceKnown(raw, "")))
+		if s.Empty() {
+			b.logger.Warn("key is empty, the channel goes without it",
+				zap.String("channel", c.Name), zap.Int("key_number", i+1))
+		} else {
+			ch.keyIDs = append(ch.keyIDs, s.ID())
+		}
+		secrets = append(secrets, s)
+	}
+	ch.keys = ch.state.keys.Keys(secrets)
+}
+
+func (b *channelBuilder) setTransport(ch *channel, c *Channel) error {
+	raw := c.TransportRaw
+	if raw == nil {
+		raw = b.cfg.TransportRaw
+	}
+	if raw == nil {
+		raw = json.RawMessage(`{"protocol":"http"}`)
+	}
+	holder := &Defaults{TransportRaw: raw}
+	mod, err := b.ctx.LoadModule(holder, "TransportRaw")
+	if err != nil {
+		return err
+	}
+	rt, ok := mod.(*reverseproxy.HTTPTransport)
+	if !ok {
+		return fmt.Errorf("only Caddy's http transport can be used, not %T", mod)
+	}
+	ch.transport = rt
+	return nil
+}
+
+// dialAddress returns host and port of base, for the embedded proxy's logs and
+// placeholders; attempts dial by their URL.
+func dialAddress(base *url.URL) string {
+	port := base.Port()
+	if port == "" {
+		port = "443"
+		if strings.EqualFold(base.Scheme, "http") {
+			port = "80"
+		}
+	}
+	return net.JoinHostPort(base.Hostname(), port)
+}

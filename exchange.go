@@ -1,0 +1,267 @@
+// Copyright 2026 The llm_gateway Authors
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package llmgateway
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/llm-gateway/caddy-llm-gateway/dialect"
+	"github.com/llm-gateway/caddy-llm-gateway/request"
+	"github.com/llm-gateway/caddy-llm-gateway/verdict"
+)
+
+// exchange is one client request on its way through the gateway: what it asks
+// for, who could serve it, and what became of each attempt. It is used by the
+// goroutine that serves the request alone.
+type exchange struct {
+	gw    *gateway
+	orig  *http.Request // as the client sent it; Caddy's policies look at it
+	ctx   context.Context
+	began time.Time
+
+	dialect dialect.Dialect
+	req     *request.Request
+	cands   []candidate
+	pool    []int // scratch of choose: indexes into cands
+
+	policyHeader http.Header // set by the policy for the attempt it chose last
+	current      *attempt    // reserved by next, not yet replaced
+	attempts     int         // reservations so far
+	// triedClosed is set once an attempt went to a pair whose breaker was
+	// closed: from then on no open breaker is probed before its time.
+	triedClosed bool
+
+	last     verdict.Result // of the newest settled attempt
+	unsent   bool           // the newest attempt failed before anything was sent
+	held     *answer        // the last answer fit for the client that was dropped for another attempt
+	unfit    *answer        // the last answer that is not
+	timeouts int            // attempts that ended by a time limit
+	silent   int            // attempts that ended without an answer
+	refusal  *gatewayError  // our own answer, once there is one
+
+	records []attemptRecord
+	outcome outcome
+
+	// Most requests need no more than this: one piece of memory in place of many.
+	first     attempt
+	candBuf   [4]candidate
+	poolBuf   [4]int
+	recordBuf [1]attemptRecord
+}
+
+type exchangeKey struct{}
+
+// exchangeOf returns the exchange that ServeHTTP hung on the context; nil if
+// there is none.
+func exchangeOf(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+func newExchange(gw *gateway, r *http.Request) *exchange {
+	x := &exchange{gw: gw, orig: r, ctx: r.Context(), began: time.Now()}
+	x.cands, x.pool, x.records = x.candBuf[:0], x.poolBuf[:0], x.recordBuf[:0]
+	x.showInLogs()
+	return x
+}
+
+// admit takes up what the request asks for, and finds who could serve it.
+func (x *exchange) admit(q *request.Request) {
+	x.req, x.dialect = q, q.Dialect
+	x.cands = x.gw.routes.candidates(q, x.cands)
+}
+
+// clientGone reports whether the client has left. It is decided by the client's
+// own context, never by an error: attempts have contexts of their own, and
+// errors of the transport do not tell whose context ended.
+func (x *exchange) clientGone() bool { return x.ctx.Err() != nil }
+
+// repeatable reports whether the request may be sent a second time. Requests
+// that name no model may create or delete something at the one account they
+// belong to.
+func (x *exchange) repeatable() bool {
+	return x.req.Model != "" || x.req.Method == http.MethodGet || x.req.Method == http.MethodHead
+}
+
+// next reserves the next attempt: channel, key, upstream model, breaker permit
+// and a place among max_requests. It reports whether there is one. It is the
+// one place where a choice is made: called before the first attempt, and by
+// the transport before it drops an answer.
+func (x *exchange) next() bool {
+	x.current = nil
+	if x.clientGone() || !x.mayTryAgain() {
+		return false
+	}
+	now := time.Now()
+	for i := range x.cands {
+		x.cands[i].skip = false
+	}
+	for {
+		x.policyHeader = nil
+		c := x.choose(now)
+		if c == nil {
+			return x.nextEarly(now)
+		}
+		if x.reserve(c, now, false) {
+			return true
+		}
+		c.skip = true // somebody else took the lease, the place or the key
+	}
+}
+
+func (x *exchange) mayTryAgain() bool {
+	if x.attempts == 0 {
+		return true
+	}
+	if x.attempts > x.gw.retries {
+		return false
+	}
+	return x.repeatable() || x.unsent || x.last.Verdict == verdict.Credential || x.last.Forbidden
+}
+
+// choose returns the candidate for the next attempt, nil if none is usable.
+func (x *exchange) choose(now time.Time) *candidate {
+	if x.attempts > 0 && x.attempts == x.gw.retries {
+		// The last attempt is not spent on a host that failed already.
+		if c := x.chooseAmong(now, true); c != nil {
+			return c
+		}
+	}
+	return x.chooseAmong(now, false)
+}
+
+// chooseAmong lets the policy pick from the best group that has a usable
+// candidate.
+func (x *exchange) chooseAmong(now time.Time, freshHost bool) *candidate {
+	for i := 0; i < len(x.cands); {
+		group := x.cands[i].group
+		x.pool = x.pool[:0]
+		total := 0.0
+		for ; i < len(x.cands) && x.cands[i].group == group; i++ {
+			c := &x.cands[i]
+			if c.tried || c.skip || freshHost && x.hostTried(c.base.Host) {
+				continue
+			}
+			if weight, out := c.look(now); out.reason == usable {
+				x.pool = append(x.pool, i)
+				total += weight
+			}
+		}
+		if len(x.pool) > 0 {
+			return x.gw.policy.pick(x, now, total)
+		}
+	}
+	return nil
+}
+
+func (x *exchange) hostTried(host string) bool {
+	for i := range x.cands {
+		if x.cands[i].tried && x.cands[i].base.Host == host {
+			return true
+		}
+	}
+	return false
+}
+
+// nextEarly lets the request probe an open breaker before its time. That is for
+// outages of everything: without it a ten second outage would last until the
+// breakers' next probe.
+func (x *exchange) nextEarly(now time.Time) bool {
+	if x.triedClosed {
+		return false
+	}
+	for i := range x.cands {
+		c := &x.cands[i]
+		if c.tried || c.blocked(now).reason != usable {
+			continue
+		}
+		if c.state.breakers.Look(c.model, now).Early && x.reserve(c, now, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasOther reports whether an attempt could follow on another candidate.
+func (x *exchange) hasOther() bool {
+	if x.attempts > x.gw.retries || !x.repeatable() {
+		return false
+	}
+	now := time.Now()
+	for i := range x.cands {
+		if c := &x.cands[i]; !c.tried {
+			if _, out := c.look(now); out.reason == usable {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// reserve takes everything that an attempt at c needs, or nothing at all.
+func (x *exchange) reserve(c *candidate, now time.Time, early bool) bool {
+	if !c.takePlace() {
+		return false
+	}
+	key := c.keys.Pick(c.model, now, nil)
+	if key == nil {
+		c.state.inFlight.Add(-1)
+		return false
+	}
+	a := newAttempt(x, c, key)
+	admit := c.state.breakers.Admit
+	if early {
+		admit = c.state.breakers.AdmitEarly
+	}
+	ok, change := admit(&a.permit, c.model, now, x.req.Stream)
+	x.gw.transition(c.channel, change)
+	if !ok {
+		c.state.inFlight.Add(-1)
+		return false
+	}
+	c.tried = true
+	x.attempts++
+	x.triedClosed = x.triedClosed || !a.permit.Probe()
+	a.policyHeader = x.policyHeader
+	x.current = a
+	return true
+}
+
+// takePlace counts an attempt in, unless the channel is full.
+func (c *candidate) takePlace() bool {
+	n := c.state.inFlight.Add(1)
+	if c.maxRequests > 0 && n > c.maxRequests {
+		c.state.inFlight.Add(-1)
+		return false
+	}
+	return true
+}
+
+// finish ends whatever the request leaves open, whichever way ServeHTTP is
+// left: normally, by an error, or by the panic with which the embedded proxy
+// aborts a response.
+func (x *exchange) finish() {
+	if x.current != nil {
+		x.current.abandon()
+	}
+	if x.req != nil {
+		x.req.Release()
+	}
+	if x.outcome == "" && x.clientGone() {
+		x.outcome = outcomeClientGone
+	}
+}

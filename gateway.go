@@ -1,0 +1,162 @@
+// Copyright 2026 The llm_gateway Authors
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package llmgateway
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/llm-gateway/caddy-llm-gateway/breaker"
+	"github.com/llm-gateway/caddy-llm-gateway/verdict"
+)
+
+// gateway is one configured gateway, ready to serve. Handlers of one name with
+// the same settings share it. It belongs to one config and is immutable; what
+// lasts is in the channels' states.
+type gateway struct {
+	name     string
+	app      *App
+	channels []*channel
+	routes   *routes
+	policy   policy
+
+	retries      int
+	abandonAfter time.Duration // 0: off
+	maxBody      int64
+	caddyErrors  bool // the server's error routes render our errors
+
+	logger *zap.Logger
+}
+
+func newGateway(ctx caddy.Context, h *Handler, app *App) (*gateway, error) {
+	cfg := &h.Config
+	gw := &gateway{
+		name:         cfg.name(),
+		app:          app,
+		retries:      cfg.retries(),
+		abandonAfter: cfg.abandonAfter(),
+		maxBody:      cfg.maxBody(),
+		caddyErrors:  cfg.Errors == "caddy",
+		logger:       h.logger.With(zap.String("gateway", cfg.name())),
+	}
+	b := channelBuilder{ctx: ctx, logger: gw.logger, cfg: cfg, gateway: gw.name, acquire: app.acquire}
+	byName := make(map[string]*channel, len(cfg.Channels))
+	for _, c := range cfg.Channels {
+		ch, err := b.build(c)
+		if err != nil {
+			return nil, fmt.Errorf("gateway %s: channel %s: %w", gw.name, c.Name, err)
+		}
+		gw.channels = append(gw.channels, ch)
+		byName[c.Name] = ch
+	}
+	linkBackups(cfg, byName)
+	gw.routes = newRoutes(gw.channels)
+	var err error
+	if gw.policy, err = h.loadPolicy(ctx); err != nil {
+		return nil, fmt.Errorf("gateway %s: %w", gw.name, err)
+	}
+	return gw, nil
+}
+
+// linkBackups joins the chains. A channel named in one takes no other traffic,
+// unless it sets a priority of its own.
+func linkBackups(cfg *Config, byName map[string]*channel) {
+	for _, c := range cfg.Channels {
+		for _, name := range c.Backup {
+			byName[c.Name].backups = append(byName[c.Name].backups, byName[name])
+		}
+	}
+	for _, c := range cfg.Channels {
+		for _, b := range byName[c.Name].backups {
+			b.backupOnly = true
+		}
+	}
+	for _, c := range cfg.Channels {
+		if c.Priority != nil {
+			byName[c.Name].backupOnly = false
+		}
+	}
+}
+
+// channel returns the channel of that name, nil if there is none.
+func (gw *gateway) channel(name string) *channel {
+	for _, ch := range gw.channels {
+		if ch.name == name {
+			return ch
+		}
+	}
+	return nil
+}
+
+// transition reports what a breaker did: one line a transition, never under a
+// lock.
+func (gw *gateway) transition(ch *channel, c breaker.Change) {
+	if c.Zero() || c.From == c.To {
+		return
+	}
+	level, message := zapcore.InfoLevel, "circuit breaker closed"
+	switch c.To {
+	case breaker.Open:
+		level, message = zapcore.WarnLevel, "circuit breaker opened"
+	case breaker.HalfOpen:
+		message = "circuit breaker half-open, one request probes"
+	}
+	entry := gw.logger.Check(level, message)
+	if entry == nil {
+		return
+	}
+	fields := []zap.Field{
+		zap.String("channel", ch.name),
+		zap.String("model", c.Model),
+		zap.Stringer("from", c.From),
+		zap.Stringer("to", c.To),
+		zap.String("reason", c.Reason),
+	}
+	if !c.NextProbe.IsZero() {
+		fields = append(fields, zap.Time("next_probe_at", c.NextProbe))
+	}
+	if ch.breakerSettings.DryRun {
+		fields = append(fields, zap.Bool("dry_run", true))
+	}
+	entry.Write(fields...)
+}
+
+func (gw *gateway) transitions(ch *channel, changes []breaker.Change) {
+	for _, c := range changes {
+		gw.transition(ch, c)
+	}
+}
+
+// warnAnswer reports an answer that hints at a mistake in the configuration.
+func (gw *gateway) warnAnswer(a *attempt, ans *answer) {
+	gw.logger.Warn("upstream's answer is not what an API gives",
+		zap.String("channel", a.ch.name),
+		zap.String("model", a.model),
+		zap.Int("status", ans.status),
+		zap.String("reason", ans.verdict.Warn))
+}
+
+// warnCut reports an answer that broke off after it had begun to reach the
+// client.
+func (gw *gateway) warnCut(a *attempt, r verdict.Result) {
+	gw.logger.Warn("answer broke off on its way to the client",
+		zap.String("channel", a.ch.name),
+		zap.String("model", a.model),
+		zap.String("reason", r.Reason))
+}

@@ -1,0 +1,275 @@
+// Copyright 2026 The llm_gateway Authors
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package llmgateway
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/llm-gateway/caddy-llm-gateway/breaker"
+	"github.com/llm-gateway/caddy-llm-gateway/credential"
+)
+
+// statusAnswer is what GET /llm_gateway/status answers.
+type statusAnswer struct {
+	Node     string          `json:"node"`
+	Now      time.Time       `json:"now"`
+	Gateways []gatewayStatus `json:"gateways"`
+}
+
+type gatewayStatus struct {
+	Name     string          `json:"name"`
+	Channels []channelStatus `json:"channels"`
+}
+
+type channelStatus struct {
+	Name     string          `json:"name"`
+	Provider string          `json:"provider"`
+	BaseURL  string          `json:"base_url"`
+	State    string          `json:"state"`
+	Health   health          `json:"health"`
+	Summary  string          `json:"summary"`
+	Priority int             `json:"priority"`
+	Weight   float64         `json:"weight"`
+	InFlight int64           `json:"in_flight"`
+	Errors   map[string]int  `json:"errors"`
+	Disabled *struct{}       `json:"disabled"`
+	Keys     []keyStatus     `json:"keys"`
+	Breakers []breakerStatus `json:"breakers"`
+	Check    *struct{}       `json:"health_check"`
+}
+
+type keyStatus struct {
+	ID       string         `json:"id"`
+	State    string         `json:"state"`
+	Errors   map[string]int `json:"errors"`
+	Until    *time.Time     `json:"until"`
+	Disabled *struct{}      `json:"disabled"`
+}
+
+type breakerStatus struct {
+	Model               string     `json:"model"`
+	State               string     `json:"state"`
+	Degraded            bool       `json:"degraded"`
+	DryRun              bool       `json:"dry_run"`
+	ConsecutiveFailures int        `json:"consecutive_failures"`
+	EffectiveWeight     float64    `json:"effective_weight"`
+	LastFailure         string     `json:"last_failure"`
+	LastFailureAt       *time.Time `json:"last_failure_at"`
+	LastSuccessAt       *time.Time `json:"last_success_at"`
+	OpenedAt            *time.Time `json:"opened_at"`
+	NextProbeAt         *time.Time `json:"next_probe_at"`
+	NextProbeIn         string     `json:"next_probe_in"`
+	ProbeInFlight       bool       `json:"probe_in_flight"`
+	LimitedUntil        *time.Time `json:"limited_until"`
+	Suspect             bool       `json:"suspect"`
+	FirstToken          *struct{}  `json:"first_token_ms"`
+}
+
+// health is a channel's colour on the status page.
+type health string
+
+const (
+	green  health = "green"
+	yellow health = "yellow"
+	red    health = "red"
+)
+
+// currentStatus returns the status of the config that serves, of one gateway or
+// channel only if they are named.
+func currentStatus(gatewayName, channelName string, now time.Time) (statusAnswer, error) {
+	node, _ := os.Hostname()
+	answer := statusAnswer{Node: node, Now: now, Gateways: []gatewayStatus{}}
+	app := liveApp()
+	if app == nil {
+		if gatewayName != "" {
+			return answer, adminError(http.StatusNotFound, "there is no gateway %q", gatewayName)
+		}
+		return answer, nil
+	}
+	found := false
+	for _, gw := range app.list() {
+		if gatewayName != "" && gw.name != gatewayName {
+			continue
+		}
+		s := gatewayStatus{Name: gw.name, Channels: []channelStatus{}}
+		for _, ch := range gw.channels {
+			if channelName == "" || ch.name == channelName {
+				s.Channels = append(s.Channels, ch.status(now))
+				found = true
+			}
+		}
+		if channelName == "" || len(s.Channels) > 0 {
+			answer.Gateways = append(answer.Gateways, s)
+		}
+	}
+	if !found && gatewayName+channelName != "" {
+		return answer, adminError(http.StatusNotFound, "there is no such gateway or channel: %q %q", gatewayName, channelName)
+	}
+	slices.SortFunc(answer.Gateways, func(a, b gatewayStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return answer, nil
+}
+
+// status describes the channel. Looking changes nothing.
+func (ch *channel) status(now time.Time) channelStatus {
+	s := channelStatus{
+		Name:     ch.name,
+		Provider: ch.preset.ID,
+		BaseURL:  ch.shownURL(),
+		State:    "enabled",
+		Priority: ch.priority,
+		Weight:   ch.weight,
+		InFlight: ch.state.inFlight.Load(),
+		Errors:   map[string]int{},
+		Keys:     []keyStatus{},
+		Breakers: []breakerStatus{},
+	}
+	keys := ch.keys.Snapshot(now)
+	for _, k := range keys {
+		s.Keys = append(s.Keys, keyStatus{ID: k.ID, State: k.State, Errors: map[string]int{}, Until: timeOrNil(k.Until)})
+	}
+	breakers := ch.state.breakers.Snapshot(now)
+	for _, b := range breakers {
+		s.Breakers = append(s.Breakers, ch.breakerStatus(b, now))
+	}
+	s.Health, s.Summary = ch.summarise(keys, breakers, now)
+	return s
+}
+
+// shownURL is the base URL without its query, which may hold what is nobody's
+// business.
+func (ch *channel) shownURL() string {
+	u := *ch.base
+	u.RawQuery = ""
+	return u.String()
+}
+
+func (ch *channel) breakerStatus(b breaker.Status, now time.Time) breakerStatus {
+	s := breakerStatus{
+		Model:               b.Model,
+		State:               b.State.String(),
+		Degraded:            b.Degraded,
+		DryRun:              b.DryRun,
+		ConsecutiveFailures: b.ConsecutiveFailures,
+		EffectiveWeight:     ch.weight * b.Weight,
+		LastFailure:         b.LastFailure,
+		LastFailureAt:       timeOrNil(b.LastFailureAt),
+		LastSuccessAt:       timeOrNil(b.LastSuccessAt),
+		OpenedAt:            timeOrNil(b.OpenedAt),
+		NextProbeAt:         timeOrNil(b.NextProbeAt),
+		ProbeInFlight:       b.ProbeInFlight,
+	}
+	if b.LimitedUntil.After(now) {
+		s.LimitedUntil = timeOrNil(b.LimitedUntil)
+	}
+	if !b.NextProbeAt.IsZero() {
+		s.NextProbeIn = relative(b.NextProbeAt, now)
+	}
+	return s
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.Round(time.Millisecond)
+	return &t
+}
+
+// relative says how far t is from now: "4 minutes from now", "12 seconds ago".
+func relative(t, now time.Time) string { return humanize.RelTime(t, now, "ago", "from now") }
+
+// summarise gives the channel's colour and the reasons for it, the worst first.
+func (ch *channel) summarise(keys []credential.Status, breakers []breaker.Status, now time.Time) (health, string) {
+	var bad, poor []string
+	for _, b := range breakers {
+		if what, worst := breakerTrouble(b, now); worst {
+			bad = append(bad, what)
+		} else if what != "" {
+			poor = append(poor, what)
+		}
+	}
+	if what, worst := keyTrouble(keys); worst {
+		bad = append([]string{what}, bad...)
+	} else if what != "" {
+		poor = append(poor, what)
+	}
+	switch all := append(bad, poor...); {
+	case len(bad) > 0:
+		return red, strings.Join(all, "; ")
+	case len(poor) > 0:
+		return yellow, strings.Join(all, "; ")
+	}
+	return green, "ok"
+}
+
+func breakerTrouble(b breaker.Status, now time.Time) (what string, worst bool) {
+	model := b.Model
+	if model == "" {
+		model = "requests without a model"
+	}
+	switch {
+	case b.State == breaker.Open && b.Held && b.NextProbeAt.IsZero():
+		return model + " opened by an operator", true
+	case b.State == breaker.Open:
+		return fmt.Sprintf("%s open, probe %s", model, relative(b.NextProbeAt, now)), true
+	case b.State == breaker.HalfOpen && b.ProbeInFlight:
+		return model + " half-open, probe in flight", false
+	case b.State == breaker.HalfOpen:
+		return model + " half-open, the next request probes", false
+	case b.LimitedUntil.After(now):
+		return fmt.Sprintf("%s limited until %s", model, relative(b.LimitedUntil, now)), false
+	case b.Degraded:
+		return fmt.Sprintf("%s degraded after %s", model, failures(b.ConsecutiveFailures)), false
+	case b.ConsecutiveFailures > 0:
+		return fmt.Sprintf("%s had %s", model, failures(b.ConsecutiveFailures)), false
+	}
+	return "", false
+}
+
+func failures(n int) string {
+	if n == 1 {
+		return "1 failure"
+	}
+	return fmt.Sprintf("%d consecutive failures", n)
+}
+
+func keyTrouble(keys []credential.Status) (what string, worst bool) {
+	out, limited := 0, 0
+	for _, k := range keys {
+		switch {
+		case k.State == "paused" || k.Missing:
+			out++
+		case k.State == "limited":
+			limited++
+		}
+	}
+	switch {
+	case len(keys) > 0 && out == len(keys):
+		return "no usable key", true
+	case out > 0:
+		return fmt.Sprintf("%d of %d keys out", out, len(keys)), false
+	case limited > 0:
+		return fmt.Sprintf("%d of %d keys limited", limited, len(keys)), false
+	}
+	return "", false
+}

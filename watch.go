@@ -1,0 +1,170 @@
+// Copyright 2026 The llm_gateway Authors
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package llmgateway
+
+import (
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/llm-gateway/caddy-llm-gateway/stream"
+	"github.com/llm-gateway/caddy-llm-gateway/verdict"
+)
+
+// relayBody returns the response of a successful try, with a body that judges
+// what passes. From here on the client has the answer: nothing is retried.
+func (a *attempt) relayBody(ans *answer) *http.Response {
+	res := ans.res
+	cleanResponseHeader(res.Header, a.policyHeader)
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		now := time.Now()
+		// The tunnel's end is none of the breaker's business. The body stays as
+		// it is, since the proxy needs its writing half.
+		a.disarm()
+		a.settle(ans.verdict, now)
+		a.record(ans, ans.verdict, now)
+		a.x.outcome = outcomeServed
+		return res
+	}
+	a.x.req.Release()
+	model := a.x.req.Model != "" && a.x.req.Method != http.MethodHead
+	body := &a.body
+	*body = watchedBody{
+		a:       a,
+		ans:     ans,
+		body:    res.Body,
+		watcher: stream.New(a.x.dialect, res.Header.Get("Content-Type"), model),
+	}
+	res.Body = body
+	if body.watcher.Stream() {
+		// A stream that lacks its end must not look whole because it has the
+		// length that was announced.
+		res.Header.Del("Content-Length")
+		res.ContentLength = -1
+	}
+	a.limitBody()
+	return res
+}
+
+// watchedBody passes a response body on untouched and settles the attempt by
+// how it ends.
+type watchedBody struct {
+	a       *attempt
+	ans     *answer
+	body    io.ReadCloser
+	watcher *stream.Watcher // nil: nothing can be told from the bytes
+	ended   bool
+	err     error // what Read returns after the end
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	if b.ended {
+		return 0, b.err
+	}
+	n, err := b.body.Read(p)
+	if n > 0 {
+		b.pass(p[:n])
+	}
+	if err != nil {
+		b.end(err)
+		return n, b.err
+	}
+	return n, nil
+}
+
+// pass notes bytes on their way to the client.
+func (b *watchedBody) pass(p []byte) {
+	b.watcher.Write(p)
+	if b.a.permit.Leased() {
+		b.a.permit.Renew(time.Now())
+	}
+	if !b.a.delivered && b.watcher.Content() {
+		b.a.delivered = true
+		b.a.x.gw.transition(b.a.ch, b.a.permit.Content(time.Now()))
+	}
+	b.a.limitBody()
+}
+
+// end settles the attempt after the last read. A body that is not whole ends
+// with an error, so that the client sees a broken end and never a clean one.
+func (b *watchedBody) end(err error) {
+	b.ended = true
+	now := time.Now()
+	x := b.a.x
+	if err != io.EOF && x.clientGone() && b.a.limitHit() == "" {
+		b.err = err
+		b.clientLeft(now)
+		return
+	}
+	r, whole := b.judge(err, now)
+	b.a.chargeKey(&r, now)
+	b.a.settle(r, now)
+	b.a.record(b.ans, r, now)
+	x.outcome, b.err = outcomeServed, io.EOF
+	if !whole {
+		x.outcome, b.err = outcomeCut, io.ErrUnexpectedEOF
+		x.gw.warnCut(b.a, r)
+	}
+}
+
+// judge turns the end of a body into a verdict, and tells whether the client
+// has got an answer that is whole.
+func (b *watchedBody) judge(err error, now time.Time) (r verdict.Result, whole bool) {
+	if limit := b.a.limitHit(); limit != "" {
+		return failed(limit), false
+	}
+	if err != io.EOF {
+		return failed("body cut"), false
+	}
+	switch b.watcher.End() {
+	case stream.Cut:
+		return failed("stream ended early"), false
+	case stream.Empty:
+		return failed("empty answer"), false
+	case stream.Failed:
+		f := b.watcher.Failure()
+		r = verdict.OfStreamError(b.a.ch.preset.ID, f.Code, f.Type, f.Message, f.Status, now)
+		// A JSON document that tells of an error is all there; an event stream
+		// that breaks off with one is not.
+		return r, b.watcher.JSON() || r.Verdict == verdict.Neutral
+	}
+	return verdict.Result{Verdict: verdict.Success}, true
+}
+
+func failed(reason string) verdict.Result {
+	return verdict.Result{Verdict: verdict.Failure, Reason: reason}
+}
+
+// clientLeft settles an attempt whose client left in the middle of the answer.
+func (b *watchedBody) clientLeft(now time.Time) {
+	r := verdict.Result{Verdict: verdict.Neutral, Reason: "client left"}
+	b.a.settle(r, now)
+	b.a.record(b.ans, r, now)
+	b.a.x.outcome = outcomeClientGone
+}
+
+// Close ends the attempt. Before the end of the body only a client that does
+// not take the rest makes the proxy close it.
+func (b *watchedBody) Close() error {
+	err := b.body.Close()
+	if !b.ended {
+		b.ended, b.err = true, http.ErrBodyReadAfterClose
+		b.clientLeft(time.Now())
+	}
+	b.watcher.Free()
+	b.watcher = nil
+	b.a.release()
+	return err
+}
