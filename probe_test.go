@@ -25,8 +25,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"github.com/llm-gateway/caddy-llm-gateway/internal/testrig"
 )
 
@@ -120,10 +118,9 @@ func TestProbeLeaseReturnsOnAnHTTP2Reset(t *testing.T) {
 	p.Gateway = testrig.StartH2C(t, p.block())
 	p.tripHalfOpen(t, "m1")
 	p.u1.Answer(testrig.Hang)
-	h2 := &http.Client{Transport: &http2.Transport{
-		AllowHTTP:      true,
-		DialTLSContext: testrig.PlainDial,
-	}}
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	h2 := &http.Client{Transport: transport}
 	defer h2.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

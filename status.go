@@ -145,6 +145,9 @@ func (ch *channel) status(now time.Time) channelStatus {
 	}
 	keys := ch.keys.Snapshot(now)
 	for _, k := range keys {
+		if k.ID == "" && !k.Missing {
+			continue // a channel without keys
+		}
 		s.Keys = append(s.Keys, keyStatus{ID: k.ID, State: k.State, Errors: map[string]int{}, Until: timeOrNil(k.Until)})
 	}
 	breakers := ch.state.breakers.Snapshot(now)

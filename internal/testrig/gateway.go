@@ -21,8 +21,6 @@ package testrig
 
 import (
 	"bytes"
-	"context"
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -65,12 +63,6 @@ func Start(t testing.TB, directives string) *Gateway {
 func StartH2C(t testing.TB, directives string) *Gateway {
 	t.Helper()
 	return start(t, "servers {\nprotocols h1 h2 h2c\n}", directives)
-}
-
-// PlainDial dials without TLS, for HTTP/2 clients that speak h2c.
-func PlainDial(ctx context.Context, network, addr string, _ *tls.Config) (net.Conn, error) {
-	var d net.Dialer
-	return d.DialContext(ctx, network, addr)
 }
 
 func start(t testing.TB, globals, directives string) *Gateway {
