@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -63,6 +64,7 @@ type attempt struct {
 	released  bool
 
 	triedBuf [2]*credential.Key
+	url      url.URL     // of its request
 	ans      answer      // of the try with the current key
 	body     watchedBody // what the client reads of a success
 }
@@ -74,15 +76,8 @@ func newAttempt(x *exchange, c *candidate, key *credential.Key) *attempt {
 	}
 	a.x, a.ch, a.model, a.key = x, c.channel, c.model, key
 	a.tried = append(a.triedBuf[:0], key)
-	a.trace = httptrace.ClientTrace{
-		GotConn:              func(c httptrace.GotConnInfo) { a.reused.Store(c.Reused) },
-		GotFirstResponseByte: a.sawByte,
-		Got1xxResponse: func(int, textproto.MIMEHeader) error {
-			a.sawByte()
-			a.limitHeaders(time.Now())
-			return nil
-		},
-	}
+	a.trace.GotConn = a.gotConn
+	a.trace.GotFirstResponseByte = a.sawByte
 	return a
 }
 
@@ -108,6 +103,15 @@ var (
 // is wanted of it.
 var errDone = errors.New("attempt is over")
 
+func (a *attempt) gotConn(c httptrace.GotConnInfo) { a.reused.Store(c.Reused) }
+
+// got1xx notes an interim response of a probe's upstream.
+func (a *attempt) got1xx(int, textproto.MIMEHeader) error {
+	a.sawByte()
+	a.limitHeaders(time.Now())
+	return nil
+}
+
 // begin starts a try with the current key. The context comes from the client's
 // own, not from the proxy's: what an attempt that is replaced receives (a 1xx)
 // must not reach the client.
@@ -115,6 +119,9 @@ func (a *attempt) begin() {
 	a.began = time.Now()
 	a.firstByte.Store(false)
 	a.ctx, a.cancel = context.WithCancelCause(a.x.ctx)
+	if a.permit.Leased() {
+		a.trace.Got1xxResponse = a.got1xx
+	}
 	a.limitHeaders(a.began)
 }
 

@@ -36,6 +36,7 @@ type candidate struct {
 type routes struct {
 	channels  []*channel
 	primaries []*channel // by priority, then config order
+	chains    bool       // there are backups
 }
 
 func newRoutes(channels []*channel) *routes {
@@ -44,6 +45,7 @@ func newRoutes(channels []*channel) *routes {
 		if !ch.backupOnly {
 			r.primaries = append(r.primaries, ch)
 		}
+		r.chains = r.chains || len(ch.backups) > 0
 	}
 	slices.SortStableFunc(r.primaries, func(a, b *channel) int { return cmp.Compare(a.priority, b.priority) })
 	return r
@@ -65,6 +67,9 @@ func (r *routes) candidates(q *request.Request, list []candidate) []candidate {
 			group++
 		}
 		list = append(list, candidate{channel: ch, model: model, group: group})
+	}
+	if !r.chains {
+		return list
 	}
 	w := chainWalk{q: q, list: list, group: group}
 	// Backups of primaries that fit come first: the chain of one that does not

@@ -15,6 +15,7 @@
 package llmgateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -47,7 +48,10 @@ type channel struct {
 	auth     authMethod
 	keys     *credential.Keys
 	keyIDs   []string // of the keys that are not empty
-	headerUp *headers.HeaderOps
+	// credentials holds the values of the auth header, which are written to by
+	// nobody.
+	credentials map[*credential.Key]headerValue
+	headerUp    *headers.HeaderOps
 
 	priority    int
 	weight      float64
@@ -90,18 +94,63 @@ type stateKey struct{ gateway, channel, baseURL string }
 // authMethod is how a channel's key is sent.
 type authMethod struct {
 	scheme provider.AuthScheme
-	header string // canonical, for provider.Header
+	header string // canonical; empty for provider.None
 }
 
-// set puts the key where it belongs. Credentials go on an attempt's own request
-// only, never on the one that the embedded proxy holds and logs.
-func (m authMethod) set(h http.Header, key credential.Secret) {
-	switch m.scheme {
-	case provider.Bearer:
-		h["Authorization"] = []string{"Bearer " + key.Reveal()}
-	case provider.Header:
-		h[m.header] = []string{key.Reveal()}
+// authOf returns how the keys of c are sent to that provider.
+func authOf(c *Channel, preset provider.Preset) authMethod {
+	scheme, header := preset.Scheme, preset.Header
+	if c.Auth != nil {
+		header = c.Auth.Name
+		switch c.Auth.Scheme {
+		case authBearer:
+			scheme = provider.Bearer
+		case authHeader:
+			scheme = provider.Header
+		default:
+			scheme = provider.None
+		}
 	}
+	switch {
+	case len(c.Keys) == 0 || scheme == provider.None:
+		return authMethod{scheme: provider.None}
+	case scheme == provider.Bearer:
+		return authMethod{scheme, "Authorization"}
+	}
+	return authMethod{scheme, http.CanonicalHeaderKey(header)}
+}
+
+// presetOf returns the preset of the provider that is written, or that base
+// belongs to.
+func presetOf(c *Channel, base *url.URL) (provider.Preset, bool) {
+	id := c.Provider
+	if id == "" {
+		id = cmp.Or(provider.ForHost(base.Hostname(), base.EscapedPath()), "openai")
+	}
+	return provider.Lookup(id)
+}
+
+// headerValue holds the values of a header that carries a key; it does not show
+// them.
+type headerValue []string
+
+// String implements fmt.Stringer.
+func (headerValue) String() string { return "(credential)" }
+
+// GoString implements fmt.GoStringer.
+func (headerValue) GoString() string { return "(credential)" }
+
+// value returns the header value that carries the key; nil if there is none. It
+// goes on an attempt's own request only, never on the one that the embedded
+// proxy holds and logs.
+func (m authMethod) value(key credential.Secret) headerValue {
+	switch {
+	case key.Empty() || m.scheme == provider.None:
+		return nil
+	case m.scheme == provider.Bearer:
+		return headerValue{"Bearer " + key.Reveal()}
+	}
+	return headerValue{key.Reveal()}
 }
 
 func (ch *channel) speaks(d dialect.Dialect) bool { return ch.preset.Speaks(d, ch.basePath) }
@@ -179,27 +228,11 @@ func (b *channelBuilder) build(c *Channel) (*channel, error) {
 }
 
 func (b *channelBuilder) setProvider(ch *channel, c *Channel) error {
-	id := c.Provider
-	if id == "" {
-		id = provider.ForHost(ch.base.Hostname(), ch.basePath)
-	}
-	if id == "" {
-		id = "openai"
-	}
-	preset, ok := provider.Lookup(id)
+	preset, ok := presetOf(c, ch.base)
 	if !ok {
-		return fmt.Errorf("provider: unknown provider %q", id)
+		return fmt.Errorf("provider: unknown provider %q", c.Provider)
 	}
-	ch.preset = preset
-	ch.auth = authMethod{scheme: preset.Scheme, header: preset.Header}
-	switch {
-	case len(c.Keys) == 0:
-		ch.auth = authMethod{scheme: provider.None}
-	case c.Auth != nil && c.Auth.Scheme == "bearer":
-		ch.auth = authMethod{scheme: provider.Bearer}
-	case c.Auth != nil && c.Auth.Scheme == "header":
-		ch.auth = authMethod{scheme: provider.Header, header: http.CanonicalHeaderKey(c.Auth.Name)}
-	}
+	ch.preset, ch.auth = preset, authOf(c, preset)
 	return nil
 }
 
@@ -218,6 +251,10 @@ func (b *channelBuilder) setKeys(ch *channel, c *Channel, repl *caddy.Replacer) 
 		secrets = append(secrets, s)
 	}
 	ch.keys = ch.state.keys.Keys(secrets)
+	ch.credentials = make(map[*credential.Key]headerValue)
+	for _, key := range ch.keys.All() {
+		ch.credentials[key] = ch.auth.value(key.Secret())
+	}
 }
 
 func (b *channelBuilder) setTransport(ch *channel, c *Channel) error {

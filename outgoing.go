@@ -82,15 +82,17 @@ func upgrades(r *http.Request) bool {
 	return len(r.Header["Upgrade"]) > 0 || r.Method == http.MethodConnect
 }
 
-// noHeader is shared and never written to: the proxy works on a copy.
-var noHeader = http.Header{}
+// noForwarded tells the embedded proxy to leave these headers out: no attempt
+// would send them. It is shared and never written to, as the proxy works on a
+// copy.
+var noForwarded = http.Header{"X-Forwarded-For": nil, "X-Forwarded-Host": nil, "X-Forwarded-Proto": nil}
 
 // shown returns the headers for the embedded proxy, which works on a copy and
 // logs that. Every attempt makes its own from what is passed on; but what an
 // upgrade needs, the proxy works out.
 func (x *exchange) shown() http.Header {
 	if !upgrades(x.orig) {
-		return noHeader
+		return noForwarded
 	}
 	out := passedOn(x.orig.Header)
 	for _, name := range []string{"Connection", "Upgrade", "Te", ":protocol"} {
@@ -125,7 +127,8 @@ func withoutKeyItem(offered []string) []string {
 func (a *attempt) request() *http.Request {
 	q, ch := a.x.req, a.ch
 	out := a.proxied.WithContext(httptrace.WithClientTrace(a.ctx, &a.trace))
-	out.URL = ch.url(q, a.model)
+	a.url = ch.url(q, a.model)
+	out.URL = &a.url
 	out.RequestURI = ""
 	out.Host = ch.base.Host
 	out.Header = a.header()
@@ -142,7 +145,9 @@ func (a *attempt) request() *http.Request {
 	if ch.headerUp != nil {
 		ch.headerUp.ApplyToRequest(out)
 	}
-	ch.auth.set(out.Header, a.key.Secret())
+	if value := ch.credentials[a.key]; value != nil { // shared, never written to
+		out.Header[ch.auth.header] = value
+	}
 	return out
 }
 
@@ -178,9 +183,9 @@ func (a *attempt) header() http.Header {
 
 // url returns where q goes on this channel. Escapes stay as the client sent
 // them.
-func (ch *channel) url(q *request.Request, model string) *url.URL {
+func (ch *channel) url(q *request.Request, model string) url.URL {
 	path := provider.JoinPath(ch.basePath, q.Path(model), q.Dialect)
-	u := &url.URL{Scheme: ch.base.Scheme, Host: ch.base.Host, Path: path}
+	u := url.URL{Scheme: ch.base.Scheme, Host: ch.base.Host, Path: path}
 	if plain, err := url.PathUnescape(path); err == nil && plain != path {
 		u.Path, u.RawPath = plain, path
 	}

@@ -17,7 +17,6 @@ package llmgateway
 import (
 	"cmp"
 	"encoding/json"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -98,28 +97,11 @@ func (k *checker) checkAuth(ch *Channel) error {
 // credentialHeader returns the canonical name of the header in which the key of
 // ch is sent. It is empty if there is none, or it cannot be known yet.
 func credentialHeader(ch *Channel, base *url.URL) string {
-	if len(ch.Keys) == 0 {
+	if base == nil && ch.Provider == "" && ch.Auth == nil {
 		return ""
 	}
-	if ch.Auth != nil {
-		return schemeHeader(ch.Auth.Scheme == authBearer, ch.Auth.Name)
-	}
-	id := ch.Provider
-	if id == "" {
-		if base == nil {
-			return ""
-		}
-		id = cmp.Or(provider.ForHost(base.Hostname(), base.EscapedPath()), "openai")
-	}
-	preset, _ := provider.Lookup(id)
-	return schemeHeader(preset.Scheme == provider.Bearer, preset.Header)
-}
-
-func schemeHeader(bearer bool, name string) string {
-	if bearer {
-		return "Authorization"
-	}
-	return http.CanonicalHeaderKey(name)
+	preset, _ := presetOf(ch, cmp.Or(base, &url.URL{}))
+	return authOf(ch, preset).header
 }
 
 func (k *checker) checkHeaderUp(ch *Channel, base *url.URL) error {

@@ -73,6 +73,10 @@ type Keys struct {
 // anonymous one.
 func (ks *Keys) Len() int { return len(ks.keys) }
 
+// All returns the keys, in the order of the config. The caller must not change
+// the slice.
+func (ks *Keys) All() []*Key { return ks.keys }
+
 // Missing returns how many of the configured keys were empty.
 func (ks *Keys) Missing() int { return ks.missing }
 

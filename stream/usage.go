@@ -30,7 +30,7 @@ func (w *Watcher) readUsage(f *fields) {
 			t.read(member(holder, "usage"))
 		}
 	}
-	t.readCohere(f.meta)
+	t.read(f.meta)
 	if f.promptCount != nil || f.outputCount != nil {
 		t.in, t.out = number(f.promptCount), number(f.outputCount)
 	}
@@ -54,6 +54,7 @@ func (t *tally) read(raw []byte) {
 		return
 	}
 	var thoughts, tools int64
+	var billed, processed []byte // Cohere's
 	for m := membersOf(raw); m.next(); {
 		switch string(m.key) {
 		case "prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount":
@@ -73,26 +74,25 @@ func (t *tally) read(raw []byte) {
 			t.more += t.cached
 		case "cache_creation_input_tokens", "cacheWriteInputTokens":
 			t.more += number(m.val)
+		case "billed_units":
+			billed = m.val
+		case "tokens":
+			processed = m.val
 		}
 	}
 	t.out += thoughts
 	t.more += tools
-	t.readCohere(raw)
+	t.readUnits(billed)
+	t.readUnits(processed) // preferred to what is billed
 }
 
-// readCohere prefers what was processed to what is billed.
-func (t *tally) readCohere(raw []byte) {
-	if !isObject(raw) {
-		return
-	}
-	for _, name := range [...]string{"billed_units", "tokens"} {
-		for m := membersOf(member(raw, name)); m.next(); {
-			switch string(m.key) {
-			case "input_tokens":
-				t.in = number(m.val)
-			case "output_tokens":
-				t.out = number(m.val)
-			}
+func (t *tally) readUnits(raw []byte) {
+	for m := membersOf(raw); m.next(); {
+		switch string(m.key) {
+		case "input_tokens":
+			t.in = number(m.val)
+		case "output_tokens":
+			t.out = number(m.val)
 		}
 	}
 }
