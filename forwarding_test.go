@@ -15,11 +15,8 @@
 package llmgateway_test
 
 import (
-	"encoding/pem"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -92,39 +89,47 @@ func startDyingOnReuse(t *testing.T) (*testrig.Gateway, *testrig.Upstream) {
 
 // Host, SNI and path are those of the attempt's channel, on a failover too.
 func TestFailoverBetweenTLSHosts(t *testing.T) {
-	u1, u2 := testrig.NewTLSUpstream(t), testrig.NewTLSUpstream(t)
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	data := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: u1.Server().Certificate().Raw})
-	if err := os.WriteFile(ca, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	u1, ca1 := testrig.NewTLSUpstream(t, "localhost")
+	u2, ca2 := testrig.NewTLSUpstream(t, "other.example")
 	port := func(u *testrig.Upstream) string { return u.URL[strings.LastIndex(u.URL, ":"):] }
 	g := testrig.Start(t, gatewayBlock(fmt.Sprintf(`
 		transport http {
 			tls_trust_pool file %s
 		}
 		channel a {
-			base_url https://127.0.0.1%s/x/v1
+			base_url https://localhost%s/x/v1
 		}
 		channel b {
-			base_url https://localhost%s/y/v1/
+			base_url https://127.0.0.1%s/y/v1/
 			priority 1
 			transport http {
 				tls_trust_pool file %s
-				tls_server_name example.com
+				tls_server_name other.example
 			}
-		}`, ca, port(u1), port(u2), ca)))
+		}`, ca1, port(u1), port(u2), ca2)))
 	u1.Answer(testrig.Fail(500, ""))
 	r := g.Request("/v1/chat/completions", testrig.Chat("m1"))
 	r.Host = "odd.example:1234"
 	if got := g.Do(r); got.Status != 200 {
 		t.Fatalf("status %d %s", got.Status, got.Body)
 	}
-	if r := u1.Last(); r.Host != "127.0.0.1"+port(u1) || r.Target != "/x/v1/chat/completions" {
-		t.Errorf("a got %s %s", r.Host, r.Target)
+	if r := u1.Last(); r.Host != "localhost"+port(u1) || r.SNI != "localhost" || r.Target != "/x/v1/chat/completions" {
+		t.Errorf("a got %s %s %s", r.Host, r.SNI, r.Target)
 	}
-	if r := u2.Last(); r.Host != "localhost"+port(u2) || r.Target != "/y/v1/chat/completions" {
-		t.Errorf("b got %s %s", r.Host, r.Target)
+	if r := u2.Last(); r.Host != "127.0.0.1"+port(u2) || r.SNI != "other.example" || r.Target != "/y/v1/chat/completions" {
+		t.Errorf("b got %s %s %s", r.Host, r.SNI, r.Target)
+	}
+}
+
+func TestUntrustedCertificateFailsOver(t *testing.T) {
+	u1, _ := testrig.NewTLSUpstream(t, "localhost")
+	u2 := testrig.NewUpstream(t)
+	g := testrig.Start(t, gatewayBlock(channelBlock("a", u1)+channelBlock("b", u2, "priority 1")))
+	if got := g.Chat("m1"); got.Status != 200 {
+		t.Errorf("status %d", got.Status)
+	}
+	if b := g.Breaker("a", "m1"); b.ConsecutiveFailures != 1 || !strings.HasPrefix(b.LastFailure, "tls") {
+		t.Errorf("%+v", b)
 	}
 }
 

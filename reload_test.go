@@ -16,6 +16,8 @@ package llmgateway_test
 
 import (
 	"fmt"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -185,4 +187,82 @@ func TestRightKeyHealsAChannelAfterAWrongOne(t *testing.T) {
 	if c := p.Channel("a"); c.Health != "green" || c.Keys[0].State != "enabled" {
 		t.Errorf("with the right key: %+v", c)
 	}
+}
+
+// A config that provisions and only fails when it starts has been live for a
+// moment. Even so it changes nothing.
+func TestConfigRefusedAtItsStartChangesNothing(t *testing.T) {
+	p := startPair(t)
+	p.u1.Answer(testrig.Fail(401, "invalid_api_key"))
+	p.Chat("m1")
+	p.u2.Answer(testrig.Fail(500, ""))
+	p.Chat("m2")
+	before := p.Channel("a")
+	if before.Keys[0].State != "paused" || p.Breaker("b", "m2").ConsecutiveFailures != 1 {
+		t.Fatalf("%+v", before)
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	other := strings.Replace(strings.Replace(p.block(), "sk-of-a", "another-key", 1), "open_threshold 3", "open_threshold 2\ndegrade_threshold 1", 1)
+	file := p.Caddyfile(other) + fmt.Sprintf("\nhttp://:%d {\nrespond ok\n}\n", taken.Addr().(*net.TCPAddr).Port)
+	for range 5 { // Caddy starts its apps in no fixed order
+		if err := p.Load(file); err == nil {
+			t.Fatal("a taken port was no error")
+		}
+	}
+	after := p.Channel("a")
+	if len(after.Keys) != 1 || after.Keys[0].ID != before.Keys[0].ID || after.Keys[0].State != "paused" {
+		t.Errorf("keys before %+v, after %+v", before.Keys, after.Keys)
+	}
+	p.Chat("m2")
+	if b := p.Breaker("b", "m2"); b.State != "closed" || b.ConsecutiveFailures != 2 {
+		t.Errorf("a threshold of the refused config is in force: %+v", b)
+	}
+}
+
+func TestNewThresholdsApplyOnceTheConfigRuns(t *testing.T) {
+	p := startPair(t)
+	p.u1.Answer(testrig.Fail(500, ""))
+	p.Chat("m1")
+	if err := p.Reload(strings.Replace(p.block(), "open_threshold 3", "open_threshold 2", 1)); err != nil {
+		t.Fatal(err)
+	}
+	p.Chat("m1")
+	if b := p.Breaker("a", "m1"); b.State != "open" || b.ConsecutiveFailures != 2 {
+		t.Errorf("%+v", b)
+	}
+}
+
+// A stream that began under one config ends under the next one, and settles.
+func TestStreamOutlivesAReload(t *testing.T) {
+	p := startPair(t)
+	p.u1.Answer(testrig.Fail(500, ""))
+	p.Chat("m1")
+	release := make(chan struct{})
+	p.u1.Answer(func(w http.ResponseWriter, r *http.Request) {
+		testrig.EventStream(w, testrig.Chunk("a"))
+		<-release
+		testrig.EventStream(w, testrig.FinishChunk, "[DONE]")
+	})
+	answer := make(chan testrig.Answer)
+	go func() {
+		answer <- p.Do(p.Request("/v1/chat/completions", testrig.StreamChat("m1")))
+	}()
+	testrig.Eventually(t, "stream under way", func() bool { return p.Channel("a").InFlight == 1 && p.u1.Count() == 2 })
+	if err := p.Reload(p.block() + "\nrespond /health ok"); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.Channel("a").InFlight; n != 1 {
+		t.Errorf("in flight after the reload: %d", n)
+	}
+	close(release)
+	if got := <-answer; got.Status != 200 || got.Err != nil || !strings.Contains(got.Body, "[DONE]") {
+		t.Errorf("%d %v %s", got.Status, got.Err, got.Body)
+	}
+	testrig.Eventually(t, "settled as a success", func() bool {
+		return p.Breaker("a", "m1").ConsecutiveFailures == 0 && p.Channel("a").InFlight == 0
+	})
 }

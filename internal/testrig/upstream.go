@@ -16,15 +16,25 @@ package testrig
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // Received is a request as an upstream got it.
@@ -35,6 +45,7 @@ type Received struct {
 	Header http.Header
 	Body   string
 	Model  string // of a JSON body
+	SNI    string // the server name of a TLS handshake
 }
 
 // Upstream is a scripted provider. Until told otherwise it answers every
@@ -62,13 +73,41 @@ func NewUpstream(t testing.TB, setup ...func(*http.Server)) *Upstream {
 	return u.started(t)
 }
 
-// NewTLSUpstream starts an upstream that speaks TLS, for the certificate's
-// names example.com and 127.0.0.1.
-func NewTLSUpstream(t testing.TB) *Upstream {
+// NewTLSUpstream starts an upstream that speaks TLS, with a certificate of its
+// own for those names. It also returns the file with that certificate, to be
+// trusted.
+func NewTLSUpstream(t testing.TB, names ...string) (*Upstream, string) {
 	t.Helper()
+	certificate, file := selfSigned(t, names)
 	u := newUpstream()
+	u.server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	u.server.StartTLS()
-	return u.started(t)
+	return u.started(t), file
+}
+
+func selfSigned(t testing.TB, names []string) (tls.Certificate, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotAfter:     time.Now().Add(time.Hour),
+		DNSNames:     names,
+		IsCA:         true,
+
+		BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
 }
 
 func newUpstream() *Upstream {
@@ -87,9 +126,6 @@ func (u *Upstream) started(t testing.TB) *Upstream {
 	return u
 }
 
-// Server returns the server behind the upstream.
-func (u *Upstream) Server() *httptest.Server { return u.server }
-
 func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -99,8 +135,12 @@ func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
 		Model string `json:"model"`
 	}
 	_ = json.Unmarshal(body, &named)
+	got := Received{r.Method, r.RequestURI, r.Host, r.Header.Clone(), string(body), named.Model, ""}
+	if r.TLS != nil {
+		got.SNI = r.TLS.ServerName
+	}
 	u.mu.Lock()
-	u.received = append(u.received, Received{r.Method, r.RequestURI, r.Host, r.Header.Clone(), string(body), named.Model})
+	u.received = append(u.received, got)
 	u.mu.Unlock()
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	defer func() {
