@@ -243,12 +243,19 @@ func (x *exchange) reserve(c *candidate, now time.Time, early bool) bool {
 
 // takePlace counts an attempt in, unless the channel is full.
 func (c *candidate) takePlace() bool {
-	n := c.state.inFlight.Add(1)
-	if c.maxRequests > 0 && n > c.maxRequests {
-		c.state.inFlight.Add(-1)
-		return false
+	if c.maxRequests == 0 {
+		c.state.inFlight.Add(1)
+		return true
 	}
-	return true
+	for {
+		n := c.state.inFlight.Load()
+		if n >= c.maxRequests {
+			return false
+		}
+		if c.state.inFlight.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
 }
 
 // finish ends whatever the request leaves open, whichever way ServeHTTP is
