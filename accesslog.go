@@ -52,12 +52,12 @@ func (a *attempt) record(ans *answer, r verdict.Result, now time.Time) {
 	a.x.records = append(a.x.records, attemptRecord{
 		channel:  a.ch.name,
 		model:    a.model,
-		key:      a.key.ID(),
+		key:      ans.try.key.ID(),
 		status:   ans.status,
 		verdict:  r.Verdict,
 		reason:   r.Reason,
 		probe:    a.permit.Probe(),
-		duration: now.Sub(a.began),
+		duration: now.Sub(ans.try.began),
 	})
 }
 

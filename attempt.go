@@ -15,14 +15,8 @@
 package llmgateway
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptrace"
-	"net/textproto"
-	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/llm-gateway/caddy-llm-gateway/breaker"
@@ -31,8 +25,8 @@ import (
 )
 
 // attempt is one reservation of a channel for one request: a breaker permit, a
-// place in flight, and the keys that are tried under them. Its fields belong to
-// the goroutine that serves the request, but for what is atomic.
+// place in flight, and the keys that are tried under them. It belongs to the
+// goroutine that serves the request.
 type attempt struct {
 	x       *exchange
 	ch      *channel
@@ -40,33 +34,24 @@ type attempt struct {
 	proxied *http.Request // as the embedded proxy prepared it
 	permit  breaker.Permit
 
-	key      *credential.Key
+	*try     // with the current key
 	tried    []*credential.Key
 	switches int
+	// forbidden is set once a 403 without a reason was charged to a key of this
+	// attempt: if the next key gets one too, it is the request.
+	forbidden bool
 	// limitedUntil is when the last limit that a key of this attempt ran into
 	// ends.
 	limitedUntil time.Time
 
 	policyHeader http.Header // for the client, if this attempt is relayed
+	body         watchedBody // what the client reads of a success
+	delivered    bool        // content went to the client
+	settled      bool
+	released     bool
 
-	// Of the try with the current key.
-	began  time.Time
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	timer  *time.Timer
-	limit  atomic.Pointer[timeLimit] // what timer is for
-	trace  httptrace.ClientTrace
-
-	firstByte atomic.Bool
-	reused    atomic.Bool // the connection had served others before
-	delivered bool        // content went to the client
-	settled   bool
-	released  bool
-
+	firstTry try
 	triedBuf [2]*credential.Key
-	url      url.URL     // of its request
-	ans      answer      // of the try with the current key
-	body     watchedBody // what the client reads of a success
 }
 
 func newAttempt(x *exchange, c *candidate, key *credential.Key) *attempt {
@@ -74,115 +59,11 @@ func newAttempt(x *exchange, c *candidate, key *credential.Key) *attempt {
 	if a.x != nil {
 		a = new(attempt)
 	}
-	a.x, a.ch, a.model, a.key = x, c.channel, c.model, key
+	a.x, a.ch, a.model = x, c.channel, c.model
 	a.tried = append(a.triedBuf[:0], key)
-	a.trace.GotConn = a.gotConn
-	a.trace.GotFirstResponseByte = a.sawByte
+	a.try = &a.firstTry
+	a.try.a, a.try.key = a, key
 	return a
-}
-
-// A timeLimit is the cause with which an attempt's context is cancelled when
-// one of its time limits is up.
-type timeLimit string
-
-func (l *timeLimit) Error() string { return string(*l) + " exceeded" }
-
-func newTimeLimit(name string) *timeLimit {
-	l := timeLimit(name)
-	return &l
-}
-
-var (
-	headerLimit    = newTimeLimit("header_timeout")
-	idleLimit      = newTimeLimit("idle_timeout")
-	probeLimit     = newTimeLimit("probe_timeout")
-	errorHeadLimit = newTimeLimit("error body")
-)
-
-// errDone is the cause with which an attempt's context ends when nothing more
-// is wanted of it.
-var errDone = errors.New("attempt is over")
-
-func (a *attempt) gotConn(c httptrace.GotConnInfo) { a.reused.Store(c.Reused) }
-
-// got1xx notes an interim response of a probe's upstream.
-func (a *attempt) got1xx(int, textproto.MIMEHeader) error {
-	a.sawByte()
-	a.limitHeaders(time.Now())
-	return nil
-}
-
-// begin starts a try with the current key. The context comes from the client's
-// own, not from the proxy's: what an attempt that is replaced receives (a 1xx)
-// must not reach the client.
-func (a *attempt) begin() {
-	a.began = time.Now()
-	a.firstByte.Store(false)
-	a.ctx, a.cancel = context.WithCancelCause(a.x.ctx)
-	if a.permit.Leased() {
-		a.trace.Got1xxResponse = a.got1xx
-	}
-	a.limitHeaders(a.began)
-}
-
-// limitHeaders arms the limit to the response headers. A probe may also not go
-// without a byte for longer than its lease.
-func (a *attempt) limitHeaders(now time.Time) {
-	left := a.began.Add(a.ch.headerTimeout(a.x.req.Stream)).Sub(now)
-	limit := headerLimit
-	if lease := a.permit.ProbeTimeout(); lease > 0 && lease < left {
-		left, limit = lease, probeLimit
-	}
-	a.arm(left, limit)
-}
-
-// limitBody arms the limit between two bytes of the response body.
-func (a *attempt) limitBody() {
-	left, limit := a.ch.idleTimeout, idleLimit
-	if lease := a.permit.ProbeTimeout(); lease > 0 && !a.delivered && !a.settled && (left == 0 || lease < left) {
-		left, limit = lease, probeLimit
-	}
-	a.arm(left, limit)
-}
-
-// arm cancels the attempt after d, unless it is armed anew before; 0 disarms.
-func (a *attempt) arm(d time.Duration, limit *timeLimit) {
-	if d <= 0 {
-		a.disarm()
-		return
-	}
-	a.limit.Store(limit)
-	if a.timer != nil {
-		a.timer.Reset(d)
-		return
-	}
-	cancel := a.cancel
-	a.timer = time.AfterFunc(d, func() { cancel(a.limit.Load()) })
-}
-
-func (a *attempt) disarm() {
-	if a.timer != nil {
-		a.timer.Stop()
-		a.timer = nil
-	}
-}
-
-// limitHit returns the name of the time limit that ended the attempt, "" if none
-// did.
-func (a *attempt) limitHit() string {
-	if limit, ok := context.Cause(a.ctx).(*timeLimit); ok {
-		return string(*limit)
-	}
-	return ""
-}
-
-// sawByte notes that the upstream has sent something. It is called by the HTTP
-// transport's goroutines too.
-func (a *attempt) sawByte() {
-	a.firstByte.Store(true)
-	if a.permit.Leased() {
-		a.permit.Renew(time.Now())
-	}
 }
 
 // tryAnotherKey moves the attempt to the next usable key under the same permit,
@@ -210,7 +91,7 @@ func (a *attempt) tryAnotherKey(r verdict.Result) bool {
 		return false
 	}
 	a.end()
-	a.key = key
+	a.try = &try{a: a, key: key}
 	a.tried = append(a.tried, key)
 	a.switches++
 	return true
@@ -220,8 +101,11 @@ func (a *attempt) tryAnotherKey(r verdict.Result) bool {
 // the key's fault when it is the second in a row.
 func (a *attempt) chargeKey(r *verdict.Result, now time.Time) {
 	keys := a.ch.keys
-	if r.Forbidden && keys.Forbidden(a.key, now) {
-		r.Verdict = verdict.Credential
+	if r.Forbidden && !a.forbidden {
+		a.forbidden = true
+		if keys.Forbidden(a.key, now) {
+			r.Verdict = verdict.Credential
+		}
 	}
 	switch r.Verdict {
 	case verdict.Credential:
@@ -282,12 +166,11 @@ func (a *attempt) clientLeft(now time.Time) verdict.Result {
 	return r
 }
 
-// end stops the try with the current key.
-func (a *attempt) end() {
-	a.disarm()
-	if a.cancel != nil {
-		a.cancel(errDone)
-	}
+// clientStalls gives the lease of a probe back whose client does not take the
+// answer. It is called by the watchdog's goroutine; what the attempt settles
+// later then changes nothing.
+func (a *attempt) clientStalls() {
+	a.x.gw.transition(a.ch, a.permit.Release(time.Now()))
 }
 
 // release ends the attempt and gives its place back. It does so once.

@@ -21,6 +21,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"go.uber.org/zap"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/llm-gateway/caddy-llm-gateway/breaker"
 	"github.com/llm-gateway/caddy-llm-gateway/credential"
@@ -221,7 +223,9 @@ func (b *channelBuilder) build(c *Channel) (*channel, error) {
 			host:     new(reverseproxy.Host),
 		}
 	})
-	b.setKeys(ch, c, repl)
+	if err := b.setKeys(ch, c, repl); err != nil {
+		return nil, err
+	}
 	ch.upstream = &reverseproxy.Upstream{Host: ch.state.host, Dial: dialAddress(base)}
 	ch.shadow = &reverseproxy.Upstream{Host: ch.state.host, Dial: c.Name}
 	return ch, nil
@@ -238,14 +242,20 @@ func (b *channelBuilder) setProvider(ch *channel, c *Channel) error {
 
 // setKeys reads the pool. A key that comes out empty (an unset environment
 // variable) is no reason to refuse the config: the other keys still work.
-func (b *channelBuilder) setKeys(ch *channel, c *Channel, repl *caddy.Replacer) {
+func (b *channelBuilder) setKeys(ch *channel, c *Channel, repl *caddy.Replacer) error {
 	secrets := make([]credential.Secret, 0, len(c.Keys))
 	for i, raw := range c.Keys {
-		s := credential.NewSecret(credential.Clean(repl.ReplaceKnown(raw, "")))
-		if s.Empty() {
+		text := credential.Clean(repl.ReplaceKnown(raw, ""))
+		s := credential.NewSecret(text)
+		switch {
+		case s.Empty():
 			b.logger.Warn("key is empty, the channel goes without it",
 				zap.String("channel", c.Name), zap.Int("key_number", i+1))
-		} else {
+		case !httpguts.ValidHeaderFieldValue(text):
+			return fmt.Errorf("key: number %d has a character that no header can carry, like a line break in its middle", i+1)
+		case slices.Contains(ch.keyIDs, s.ID()):
+			return fmt.Errorf("key: number %d is the same as one before it", i+1)
+		default:
 			ch.keyIDs = append(ch.keyIDs, s.ID())
 		}
 		secrets = append(secrets, s)
@@ -255,6 +265,7 @@ func (b *channelBuilder) setKeys(ch *channel, c *Channel, repl *caddy.Replacer) 
 	for _, key := range ch.keys.All() {
 		ch.credentials[key] = ch.auth.value(key.Secret())
 	}
+	return nil
 }
 
 func (b *channelBuilder) setTransport(ch *channel, c *Channel) error {
@@ -274,6 +285,7 @@ func (b *channelBuilder) setTransport(ch *channel, c *Channel) error {
 	if !ok {
 		return fmt.Errorf("only Caddy's http transport can be used, not %T", mod)
 	}
+	completeTransport(rt.Transport)
 	ch.transport = rt
 	return nil
 }

@@ -91,7 +91,7 @@ func (x *exchange) nobodyUsable() *gatewayError {
 // exhausted is the error for a request whose attempts brought no answer that is
 // fit for the client.
 func (x *exchange) exhausted() *gatewayError {
-	if x.unfit != nil {
+	if x.unfit != nil && (!x.unfit.verdict.ModelMissing || x.missing == x.attempts) {
 		return x.unfitError()
 	}
 	if x.timeouts > 0 && x.timeouts == x.silent {
@@ -107,7 +107,7 @@ func (x *exchange) unfitError() *gatewayError {
 	switch {
 	case r.ModelMissing:
 		return &gatewayError{status: http.StatusNotFound, code: "model_not_found", retryFalse: true,
-			message: fmt.Sprintf("the upstream does not know the model %s", quoteShort(x.req.Model))}
+			message: fmt.Sprintf("no upstream knows the model %s", quoteShort(x.req.Model))}
 	case x.unfit.status < 300:
 		return &gatewayError{status: http.StatusBadGateway, code: "upstream_invalid_response",
 			message: "the upstream's answer was no valid answer"}

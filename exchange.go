@@ -51,6 +51,7 @@ type exchange struct {
 	unfit    *answer        // the last answer that is not
 	timeouts int            // attempts that ended by a time limit
 	silent   int            // attempts that ended without an answer
+	missing  int            // attempts whose upstream does not know the model
 	refusal  *gatewayError  // our own answer, once there is one
 
 	records []attemptRecord

@@ -63,7 +63,10 @@ func (t *modelTable) upstream(requested string) (model string, ok bool) {
 	}
 	for _, m := range t.mapGlobs {
 		if star, ok := matchGlob(m.Requested, requested); ok {
-			return strings.Replace(m.Upstream, "*", star, 1), true
+			// An empty star may leave no name at all.
+			if up := strings.Replace(m.Upstream, "*", star, 1); up != "" {
+				return up, true
+			}
 		}
 	}
 	if t.names[requested] {

@@ -35,12 +35,10 @@ func staysBehind(name string) bool {
 	case "Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Proxy-Authorization", "Cookie",
 		"Openai-Organization", "Openai-Project", "X-Goog-User-Project",
 		"X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Content-Sha256",
-		"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port",
-		"X-Forwarded-Server", "X-Forwarded-Prefix", "X-Real-Ip", "Via", "Origin", "Referer", "Early-Data",
-		"Expect", "Content-Length":
+		"Forwarded", "X-Real-Ip", "Via", "Origin", "Referer", "Early-Data", "Expect", "Content-Length":
 		return true
 	}
-	return false
+	return strings.HasPrefix(name, "X-Forwarded-")
 }
 
 // ofConnection reports whether a request header belongs to the client's
@@ -76,10 +74,17 @@ func passedOn(in http.Header) http.Header {
 	return out
 }
 
-// upgrades reports whether the client wants to switch protocols: by HTTP/1.1's
-// Upgrade, or by the extended CONNECT of HTTP/2 and 3.
-func upgrades(r *http.Request) bool {
-	return len(r.Header["Upgrade"]) > 0 || r.Method == http.MethodConnect
+// isWebsocket reports whether the client asks for a websocket: by HTTP/1.1's
+// Upgrade, or by the extended CONNECT of HTTP/2 and 3. Nothing else is upgraded:
+// the gateway could not tell what passes through such a tunnel.
+func isWebsocket(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet:
+		return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+	case http.MethodConnect:
+		return r.Proto == "websocket" || r.Header.Get(":protocol") == "websocket"
+	}
+	return false
 }
 
 // noForwarded tells the embedded proxy to leave these headers out: no attempt
@@ -91,7 +96,7 @@ var noForwarded = http.Header{"X-Forwarded-For": nil, "X-Forwarded-Host": nil, "
 // logs that. Every attempt makes its own from what is passed on; but what an
 // upgrade needs, the proxy works out.
 func (x *exchange) shown() http.Header {
-	if !upgrades(x.orig) {
+	if !isWebsocket(x.orig) {
 		return noForwarded
 	}
 	out := passedOn(x.orig.Header)
@@ -122,30 +127,27 @@ func withoutKeyItem(offered []string) []string {
 	return kept
 }
 
-// request builds the attempt's own request. The credential goes on last, on
+// request builds the try's own request. The credential goes on last, on
 // this request only: the one that the embedded proxy holds is logged.
-func (a *attempt) request() *http.Request {
+func (t *try) request() *http.Request {
+	a := t.a
 	q, ch := a.x.req, a.ch
-	out := a.proxied.WithContext(httptrace.WithClientTrace(a.ctx, &a.trace))
-	a.url = ch.url(q, a.model)
-	out.URL = &a.url
+	out := a.proxied.WithContext(httptrace.WithClientTrace(t.ctx, &t.trace))
+	t.url = ch.url(q, a.model)
+	out.URL = &t.url
 	out.RequestURI = ""
 	out.Host = ch.base.Host
 	out.Header = a.header()
-	body, length, getBody := q.Body(a.model)
-	out.Body, out.ContentLength, out.GetBody = body, length, nil
-	if a.x.repeatable() {
-		// Both let net/http repeat the request when an idle connection turns out
-		// to be closed. An entry without values is not sent.
-		out.GetBody = getBody
-		if _, ok := out.Header["Idempotency-Key"]; !ok {
-			out.Header["Idempotency-Key"] = nil
-		}
+	// With GetBody net/http may repeat the request on a new connection if nothing
+	// of it was written on an idle one that turns out to be closed.
+	out.Body, out.ContentLength, out.GetBody = q.Body(a.model)
+	if _, ok := out.Header["Idempotency-Key"]; !ok && a.x.repeatable() {
+		out.Header["Idempotency-Key"] = nil // and if it was. No values: it is not sent
 	}
 	if ch.headerUp != nil {
 		ch.headerUp.ApplyToRequest(out)
 	}
-	if value := ch.credentials[a.key]; value != nil { // shared, never written to
+	if value := ch.credentials[t.key]; value != nil { // shared, never written to
 		out.Header[ch.auth.header] = value
 	}
 	return out
@@ -157,7 +159,7 @@ const defaultAnthropicVersion = "2023-06-01"
 
 func (a *attempt) header() http.Header {
 	var out http.Header
-	if upgrades(a.x.orig) {
+	if isWebsocket(a.x.orig) {
 		out = a.proxied.Header.Clone()
 		maps.DeleteFunc(out, func(name string, _ []string) bool { return staysBehind(name) })
 	} else {
@@ -217,18 +219,27 @@ func hasParam(query, name string) bool {
 	return false
 }
 
+// paramName returns the decoded name of a parameter.
 func paramName(param string) string {
 	name, _, _ := strings.Cut(param, "=")
+	if plain, err := url.QueryUnescape(name); err == nil {
+		return plain
+	}
 	return name
 }
 
-// cleanResponseHeader removes what an upstream says about its own edge, and adds
-// what the selection policy wants the client to keep.
-func cleanResponseHeader(h, policy http.Header) {
+// cleanResponse removes what an upstream says about its own edge, and adds what
+// the selection policy wants the client to keep.
+func cleanResponse(res *http.Response, policy http.Header) {
+	cleanHeader(res.Header)
+	cleanHeader(res.Trailer)
+	for name, values := range policy {
+		res.Header[name] = append(res.Header[name], values...)
+	}
+}
+
+func cleanHeader(h http.Header) {
 	delete(h, "Set-Cookie")
 	delete(h, "Alt-Svc")
 	delete(h, "Strict-Transport-Security")
-	for name, values := range policy {
-		h[name] = append(h[name], values...)
-	}
 }

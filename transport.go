@@ -56,7 +56,7 @@ func (transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (a *attempt) roundTrip() (*http.Response, error) {
 	for {
-		ans := a.try()
+		ans := a.run()
 		if ans.verdict.Verdict == verdict.Success {
 			return a.relayBody(ans), nil
 		}
@@ -69,7 +69,7 @@ func (a *attempt) roundTrip() (*http.Response, error) {
 		a.chargeKey(&ans.verdict, now)
 		a.record(ans, ans.verdict, now)
 		if a.tryAnotherKey(ans.verdict) {
-			ans.drop()
+			a.x.keep(ans)
 			continue
 		}
 		a.settle(ans.verdict, now)
@@ -93,6 +93,9 @@ func (x *exchange) afterFailure(a *attempt, ans *answer) (*http.Response, error)
 // note counts how the attempt ended.
 func (x *exchange) note(ans *answer) {
 	x.unsent = ans.unsent
+	if ans.verdict.ModelMissing {
+		x.missing++
+	}
 	if ans.res == nil {
 		x.silent++
 		if ans.timedOut {
@@ -143,19 +146,19 @@ func (x *exchange) relay(ans *answer) *http.Response {
 	if ans.status < http.StatusBadRequest {
 		x.outcome = outcomeServed
 	}
-	res := ans.res
-	cleanResponseHeader(res.Header, ans.attempt.policyHeader)
+	res, a := ans.res, ans.try.a
+	cleanResponse(res, a.policyHeader)
 	if ans.complete {
 		res.Body.Close()
-		ans.attempt.release()
+		a.release()
 		res.Body = io.NopCloser(bytes.NewReader(ans.head))
 		return res
 	}
-	ans.attempt.limitBody()
 	res.Body = &relayedBody{
-		Reader:  io.MultiReader(bytes.NewReader(ans.head), res.Body),
-		body:    res.Body,
-		attempt: ans.attempt,
+		Reader: io.MultiReader(bytes.NewReader(ans.head), res.Body),
+		body:   res.Body,
+		res:    res,
+		a:      a,
 	}
 	return res
 }
@@ -164,20 +167,20 @@ func (x *exchange) relay(ans *answer) *http.Response {
 // be kept.
 type relayedBody struct {
 	io.Reader
-	body    io.Closer
-	attempt *attempt
+	body io.Closer
+	res  *http.Response
+	a    *attempt
 }
 
 func (b *relayedBody) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if n > 0 {
-		b.attempt.limitBody()
-	}
-	return n, err
+	b.a.dog.await(b.a.ch.idleTimeout, idleLimit, false)
+	defer b.a.dog.pause(false)
+	return b.Reader.Read(p)
 }
 
 func (b *relayedBody) Close() error {
 	err := b.body.Close()
-	b.attempt.release()
+	cleanHeader(b.res.Trailer)
+	b.a.release()
 	return err
 }

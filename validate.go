@@ -211,10 +211,13 @@ func (k *checker) checkTimeouts(option string, t *Timeouts) error {
 }
 
 // refusedTransport are the options of Caddy's HTTP transport that the gateway
-// sets itself, by their names in both a Caddyfile and JSON.
+// sets itself, or that would work against it, by their names in both a Caddyfile
+// and JSON.
 var refusedTransport = map[string]string{
 	"response_header_timeout": "use header_timeout of the gateway or channel",
 	"compression":             "the gateway decides per request",
+	"max_conns_per_host":      "use max_requests of the channel: waiting for a connection would look like a slow upstream",
+	"proxy_protocol":          "connections are shared by many clients",
 }
 
 func (k *checker) checkTransport(raw json.RawMessage) error {
@@ -226,7 +229,7 @@ func (k *checker) checkTransport(raw json.RawMessage) error {
 		return k.fault("transport", "", "must be http")
 	}
 	for name := range options {
-		if why, refused := refusedTransport[name]; refused {
+		if why, refused := refusedTransport[strings.ToLower(name)]; refused {
 			return k.fault("transport", "", "must not set %s: %s", name, why)
 		}
 	}

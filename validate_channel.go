@@ -17,6 +17,7 @@ package llmgateway
 import (
 	"cmp"
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -79,6 +80,7 @@ func (k *checker) checkAuth(ch *Channel) error {
 		named := a.Scheme == authHeader
 		return cmp.Or(
 			k.require(!named || httpguts.ValidHeaderFieldName(a.Name), "auth", "header needs the name of a header"),
+			k.require(!framing[http.CanonicalHeaderKey(a.Name)], "auth", "header %s cannot carry a key", a.Name),
 			k.require(named || a.Name == "", "auth", "bearer takes no header name"),
 			k.require(len(ch.Keys) > 0, "auth", "%s has no effect without a key", a.Scheme),
 		)
@@ -92,6 +94,11 @@ func (k *checker) checkAuth(ch *Channel) error {
 	}
 	// The word is not repeated: it may be a misplaced key.
 	return k.fault("auth", "", "must be bearer, header <name> or none")
+}
+
+// framing are the headers that net/http writes itself.
+var framing = map[string]bool{
+	"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Trailer": true, "Connection": true, "Upgrade": true, "Te": true,
 }
 
 // credentialHeader returns the canonical name of the header in which the key of
@@ -160,6 +167,9 @@ func (k *checker) checkModels(ch *Channel) error {
 		}
 		if slices.Contains(ch.Models[:i], pattern) {
 			return k.fault("models", at, "has %q twice", pattern)
+		}
+		if slices.ContainsFunc(ch.ModelMap, func(m ModelMapping) bool { return m.Requested == pattern }) {
+			return k.fault("models", at, "has %q, which has no effect: model_map renames it", pattern)
 		}
 	}
 	return k.require(len(ch.Models) == 0 || !mapsAll(ch.ModelMap), "models", "has no effect: model_map accepts every model")

@@ -51,6 +51,8 @@ func checkBaseURL(u *url.URL, s string) error {
 		return errors.New("has no host")
 	case !validPort(u.Port()):
 		return errors.New("has a port that is not 1 to 65535")
+	case strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return errors.New("must not have spaces or control characters")
 	case strings.Contains(s, "#"):
 		return errors.New("must not have a fragment")
 	case hasDotSegment(u.Path):

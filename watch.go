@@ -17,6 +17,7 @@ package llmgateway
 import (
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/llm-gateway/caddy-llm-gateway/stream"
@@ -27,35 +28,41 @@ import (
 // what passes. From here on the client has the answer: nothing is retried.
 func (a *attempt) relayBody(ans *answer) *http.Response {
 	res := ans.res
-	cleanResponseHeader(res.Header, a.policyHeader)
+	cleanResponse(res, a.policyHeader)
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		now := time.Now()
 		// The tunnel's end is none of the breaker's business. The body stays as
 		// it is, since the proxy needs its writing half.
-		a.disarm()
+		a.dog.off()
 		a.settle(ans.verdict, now)
 		a.record(ans, ans.verdict, now)
 		a.x.outcome = outcomeServed
 		return res
 	}
 	a.x.req.Release()
-	model := a.x.req.Model != "" && a.x.req.Method != http.MethodHead
-	body := &a.body
-	*body = watchedBody{
-		a:       a,
-		ans:     ans,
-		body:    res.Body,
-		watcher: stream.New(a.x.dialect, res.Header.Get("Content-Type"), model),
-	}
-	res.Body = body
-	if body.watcher.Stream() {
+	a.body = watchedBody{a: a, ans: ans, body: res.Body, watcher: a.watcherOf(res)}
+	res.Body = &a.body
+	if a.body.watcher.Stream() {
 		// A stream that lacks its end must not look whole because it has the
 		// length that was announced.
 		res.Header.Del("Content-Length")
 		res.ContentLength = -1
 	}
-	a.limitBody()
 	return res
+}
+
+// watcherOf returns what judges the body by its content; nil if nothing does.
+// Of a request without a model no answer of a model is due: what a stored file
+// contains is the caller's business.
+func (a *attempt) watcherOf(res *http.Response) *stream.Watcher {
+	if a.x.req.Model == "" || a.x.req.Method == http.MethodHead {
+		return nil
+	}
+	contentType := res.Header.Get("Content-Type")
+	if encoding := res.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		contentType = "" // only its length can be told
+	}
+	return stream.New(a.x.dialect, contentType, true)
 }
 
 // watchedBody passes a response body on untouched and settles the attempt by
@@ -73,6 +80,8 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	if b.ended {
 		return 0, b.err
 	}
+	a := b.a
+	a.dog.await(a.ch.idleTimeout, idleLimit, !a.delivered)
 	n, err := b.body.Read(p)
 	if n > 0 {
 		b.pass(p[:n])
@@ -81,6 +90,7 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 		b.end(err)
 		return n, b.err
 	}
+	a.dog.pause(!a.delivered)
 	return n, nil
 }
 
@@ -94,13 +104,13 @@ func (b *watchedBody) pass(p []byte) {
 		b.a.delivered = true
 		b.a.x.gw.transition(b.a.ch, b.a.permit.Content(time.Now()))
 	}
-	b.a.limitBody()
 }
 
 // end settles the attempt after the last read. A body that is not whole ends
 // with an error, so that the client sees a broken end and never a clean one.
 func (b *watchedBody) end(err error) {
 	b.ended = true
+	b.a.dog.pause(false)
 	now := time.Now()
 	x := b.a.x
 	if err != io.EOF && x.clientGone() && b.a.limitHit() == "" {
@@ -165,6 +175,7 @@ func (b *watchedBody) Close() error {
 	}
 	b.watcher.Free()
 	b.watcher = nil
+	cleanHeader(b.ans.res.Trailer)
 	b.a.release()
 	return err
 }

@@ -85,6 +85,9 @@ func Read(r *http.Request, l Limits) (*Request, error) {
 	if err := refuseDotSegments(path); err != nil {
 		return nil, err
 	}
+	if strings.ContainsFunc(r.URL.RawQuery, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
+		return nil, invalid("the query has a space or a control character that is not escaped")
+	}
 	rt := match(r, path)
 	q := &Request{
 		Dialect:    rt.dialect,

@@ -32,7 +32,8 @@ type Transport uint8
 // The kinds. Timeout is a time limit after the connection stood; Dial and TLS
 // are failures before anything was sent, for whatever reason; Reset is a
 // connection that broke; Garbage is what is no HTTP. Local is a limit of this
-// machine, or an attempt called off: it says nothing about the upstream.
+// machine, or an attempt called off, and Unsent a request that cannot be sent as
+// it is: they say nothing about the upstream.
 const (
 	Timeout Transport = iota
 	Dial
@@ -40,9 +41,10 @@ const (
 	Reset
 	Garbage
 	Local
+	Unsent
 )
 
-var transportNames = [...]string{"timeout", "dial", "tls", "reset", "garbage", "local"}
+var transportNames = [...]string{"timeout", "dial", "tls", "reset", "garbage", "local", "unsent"}
 
 // String returns the name of the kind in lower case.
 func (t Transport) String() string {
@@ -77,10 +79,15 @@ var dialErrors = []struct {
 	{syscall.EACCES, "not permitted"},
 }
 
-// garbageTexts and resetTexts tell errors of net/http that have no type.
+// unsentTexts, garbageTexts and resetTexts tell errors of net/http that have no
+// type.
 var (
+	unsentTexts = []string{
+		"net/http: invalid header field", "net/http: invalid trailer field", "net/http: invalid method", "unsupported protocol scheme",
+		"no host in request url", "invalid header field value",
+	}
 	garbageTexts = []string{
-		"malformed", "invalid header", "invalid byte in chunk", "bad content-length", "unsupported transfer encoding",
+		"malformed", "invalid byte in chunk", "bad content-length", "unsupported transfer encoding",
 		"too many transfer encodings", "gzip: invalid", "response headers exceeded", "header list", "protocol error", "unexpected content-length",
 	}
 	resetTexts = []string{
@@ -98,6 +105,9 @@ func OfTransport(err error) (Transport, string) {
 	}
 	if text := localText(err); text != "" {
 		return Local, "local: " + text
+	}
+	if containsAny(strings.ToLower(err.Error()), unsentTexts) {
+		return Unsent, "unsent: invalid request"
 	}
 	if text := dialText(err); text != "" {
 		return Dial, "dial: " + text

@@ -161,7 +161,7 @@ func listen(t *testing.T, serve func(net.Conn)) net.Listener {
 }
 
 func TestTransportNames(t *testing.T) {
-	for k, want := range []string{"timeout", "dial", "tls", "reset", "garbage", "local", "unknown"} {
+	for k, want := range []string{"timeout", "dial", "tls", "reset", "garbage", "local", "unsent", "unknown"} {
 		if got := Transport(k).String(); got != want {
 			t.Errorf("%d is %q, want %q", k, got, want)
 		}
