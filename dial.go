@@ -96,4 +96,3 @@ type dialError struct {
 
 // Unwrap returns both, so that either is found.
 func (e *dialError) Unwrap() []error { return []error{e.error, e.cause} }
-

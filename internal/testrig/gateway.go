@@ -50,6 +50,7 @@ type Gateway struct {
 	admin   int
 	logFile string
 	globals string // more global options
+	quiet   bool
 }
 
 // Start runs a Caddy whose only site has the given Caddyfile directives. When
@@ -59,13 +60,21 @@ func Start(t testing.TB, directives string) *Gateway {
 	return start(t, "", directives)
 }
 
+// StartQuiet is Start with a log of errors only, for benchmarks.
+func StartQuiet(t testing.TB, directives string) *Gateway {
+	t.Helper()
+	return start(t, "", directives, quiet)
+}
+
+func quiet(g *Gateway) { g.quiet = true }
+
 // StartH2C is Start with a site that speaks HTTP/2 without TLS too.
 func StartH2C(t testing.TB, directives string) *Gateway {
 	t.Helper()
 	return start(t, "servers {\nprotocols h1 h2 h2c\n}", directives)
 }
 
-func start(t testing.TB, globals, directives string) *Gateway {
+func start(t testing.TB, globals, directives string, options ...func(*Gateway)) *Gateway {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	dir := t.TempDir()
@@ -81,6 +90,9 @@ func start(t testing.TB, globals, directives string) *Gateway {
 		admin:   ports[1],
 		logFile: filepath.Join(dir, "caddy.log"),
 		globals: globals,
+	}
+	for _, option := range options {
+		option(g)
 	}
 	if err := g.Reload(directives); err != nil {
 		t.Fatalf("starting: %v", err)
@@ -106,21 +118,25 @@ func (g *Gateway) stop(goroutines int) {
 
 // Caddyfile returns the whole Caddyfile around the site's directives.
 func (g *Gateway) Caddyfile(directives string) string {
+	level, access := "DEBUG", "log"
+	if g.quiet {
+		level, access = "ERROR", ""
+	}
 	return fmt.Sprintf(`{
 	admin 127.0.0.1:%d
 	log {
 		output file %s
-		level DEBUG
+		level %s
 		format json
 	}
 	default_bind 127.0.0.1
 	%s
 }
 http://:%d {
-	log
+	%s
 	%s
 }
-`, g.admin, g.logFile, g.globals, g.port, directives)
+`, g.admin, g.logFile, level, g.globals, g.port, access, directives)
 }
 
 // Reload replaces the site's directives, as `caddy reload` does.
