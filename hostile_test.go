@@ -71,14 +71,15 @@ func TestSlowReaderIsNotTheUpstreamsFault(t *testing.T) {
 // A probe whose client does not take the answer must neither fail nor keep the
 // lease: somebody else probes.
 func TestStallingClientOfAProbeGivesTheLeaseBack(t *testing.T) {
-	p := startPair(t, "breaker {\nopen_threshold 3\nprobe_interval 250ms\njitter 0\nprobe_timeout 400ms 400ms\n}")
+	p := startPair(t, "breaker {\nopen_threshold 3\nprobe_interval 250ms\njitter 0\nprobe_timeout 1s 1s\n}")
 	p.tripHalfOpen(t, "m1")
+	big := `{"choices":[{"message":{"content":"` + strings.Repeat("x", 30<<20) + `"},"finish_reason":"stop"}]}`
 	p.u1.Answer(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"choices":[{"message":{"content":"%s"},"finish_reason":"stop"}]}`, strings.Repeat("x", 30<<20))
+		io.WriteString(w, big)
 	})
 	var wg sync.WaitGroup
-	wg.Go(func() { slowReader(t, p.Gateway, testrig.Chat("m1"), 1500*time.Millisecond) })
+	wg.Go(func() { slowReader(t, p.Gateway, testrig.Chat("m1"), 3*time.Second) })
 	testrig.Eventually(t, "probe in flight", func() bool { return p.Breaker("a", "m1").ProbeInFlight })
 	testrig.Eventually(t, "lease back", func() bool { return !p.Breaker("a", "m1").ProbeInFlight })
 	if b := p.Breaker("a", "m1"); b.State != "half_open" {
