@@ -154,6 +154,7 @@ func TestClientCredentialsNeverPass(t *testing.T) {
 		"X-Forwarded-For", "Forwarded", "Via", "X-Real-Ip", "Origin", "Referer", "Early-Data", "OpenAI-Organization", "OpenAI-Project", "X-Goog-User-Project"} {
 		r.Header.Set(name, "client-"+name)
 	}
+	r.Header.Set("Sec-Websocket-Protocol", "openai-insecure-api-key.client-key") // though it is no websocket
 	r.Header.Set("X-Title", "kept")
 	if got := g.Do(r); got.Status != 200 {
 		t.Fatalf("status %d %s", got.Status, got.Body)

@@ -48,8 +48,10 @@ func ofConnection(name string) bool {
 	case "Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
 		return true
 	}
-	return false
+	return strings.HasPrefix(name, websocketPrefix)
 }
+
+const websocketPrefix = "Sec-Websocket-"
 
 // keySubprotocol is how browsers send a key with a websocket handshake, since
 // they cannot set headers there.
@@ -100,15 +102,16 @@ func (x *exchange) shown() http.Header {
 		return noForwarded
 	}
 	out := passedOn(x.orig.Header)
-	for _, name := range []string{"Connection", "Upgrade", "Te", ":protocol"} {
-		if values, ok := x.orig.Header[name]; ok {
+	for name, values := range x.orig.Header {
+		if name == "Connection" || name == "Upgrade" || name == ":protocol" || strings.HasPrefix(name, websocketPrefix) {
 			out[name] = values
 		}
 	}
-	if offered := withoutKeyItem(out["Sec-Websocket-Protocol"]); len(offered) > 0 {
-		out["Sec-Websocket-Protocol"] = offered
+	const protocol = websocketPrefix + "Protocol"
+	if offered := withoutKeyItem(out[protocol]); len(offered) > 0 {
+		out[protocol] = offered
 	} else {
-		delete(out, "Sec-Websocket-Protocol")
+		delete(out, protocol)
 	}
 	return out
 }
