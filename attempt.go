@@ -76,7 +76,7 @@ func (a *attempt) tryAnotherKey(r verdict.Result) bool {
 	case r.Verdict != verdict.Credential && !r.Forbidden:
 		return false
 	}
-	if a.x.clientGone() || r.Verdict == verdict.Limited && !a.x.repeatable() {
+	if a.x.clientGone() || a.x.timeIsUp() || r.Verdict == verdict.Limited && !a.x.repeatable() {
 		return false
 	}
 	if a.switches >= allowed && a.x.hasOther() {
@@ -112,6 +112,9 @@ func (a *attempt) chargeKey(r *verdict.Result, now time.Time) {
 		keys.Refused(a.key, a.began, now)
 	case verdict.Limited:
 		until, pairUntil := keys.Limited(a.key, a.model, now, r.Pause)
+		if a.ch.limitsAll && pairUntil.IsZero() {
+			pairUntil = until
+		}
 		if !pairUntil.IsZero() {
 			a.ch.state.breakers.Pause(a.model, now, pairUntil)
 			until = pairUntil

@@ -41,14 +41,14 @@ func init() {
 		"abandon_after":  {usage: "<duration> | off", parse: func(p *parser, c *Config) error { return p.durationOrOff(&c.AbandonAfter) }},
 		"max_body":       {usage: "<size>", parse: func(p *parser, c *Config) error { return p.size(&c.MaxBody) }},
 		"errors":         {usage: "provider | caddy", parse: func(p *parser, c *Config) error { return p.word(&c.Errors) }},
+		"try_duration":   {usage: "<duration> | off", parse: func(p *parser, c *Config) error { return p.durationOrOff(&c.TryDuration) }},
+		"retry_on":       {usage: "<status>...", parse: func(p *parser, c *Config) error { return p.statuses(&c.RetryOn) }},
 		"second_opinion": only[*Config]("0", "off"),
 		"peek_timeout":   only[*Config]("0", "off"),
 		"all_open":       only[*Config]("fail_fast"),
 		"retry_budget":   only[*Config]("off"),
 
 		"affinity":           {unavailable: true},
-		"try_duration":       {unavailable: true},
-		"retry_on":           {unavailable: true},
 		"buffer_total":       {unavailable: true},
 		"stream_close_delay": {unavailable: true},
 	}
@@ -66,8 +66,9 @@ func init() {
 		"backup":        {usage: "<channel>...", parse: func(p *parser, c *Channel) error { return p.words(&c.Backup) }},
 		"max_requests":  {usage: "<n>", parse: parseMaxRequests},
 
-		"token":      {unavailable: true},
-		"failure_on": {unavailable: true},
+		"failure_on": {usage: "<status>...", parse: func(p *parser, c *Channel) error { return p.statuses(&c.FailureOn) }},
+
+		"token": {unavailable: true},
 	}
 	maps.Copy(gatewayOptions, sharedOptions(func(c *Config) (*Defaults, **BreakerConfig) { return &c.Defaults, &c.Breaker }))
 	maps.Copy(channelOptions, sharedOptions(func(c *Channel) (*Defaults, **BreakerConfig) { return &c.Defaults, &c.Breaker }))
@@ -92,9 +93,12 @@ func sharedOptions[T any](of func(T) (*Defaults, **BreakerConfig)) map[string]op
 			_, b := of(t)
 			return parseBreaker(p, b)
 		}},
-		"auto_disable":        only[T]("off"),
-		"health_check":        only[T]("off"),
-		"limit_scope":         only[T]("key"),
+		"auto_disable": only[T]("off"),
+		"health_check": only[T]("off"),
+		"limit_scope": {usage: "key | channel", parse: func(p *parser, t T) error {
+			d, _ := of(t)
+			return p.word(&d.LimitScope)
+		}},
 		"first_token_timeout": only[T]("0", "off"),
 	}
 }
@@ -128,9 +132,6 @@ func parseChannel(p *parser, c *Config) error {
 	c.Channels = append(c.Channels, ch)
 	if err := parseBlock(p, channelOptions, ch); err != nil {
 		return err
-	}
-	if token, written := p.places[place{name, "limit_scope", ""}]; written && len(ch.Keys) == 0 {
-		return wrapAt(token, &configError{Channel: name, Option: "limit_scope", Msg: "has no effect without a key"})
 	}
 	p.channel = ""
 	return nil

@@ -74,6 +74,23 @@ func (p *parser) integer(into **int) error {
 	return nil
 }
 
+// statuses reads HTTP statuses and classes such as 5xx, one or more.
+func (p *parser) statuses(into *[]int) error {
+	for p.d.NextArg() {
+		text := p.d.Val()
+		n, err := strconv.Atoi(strings.TrimSuffix(text, "xx"))
+		if class := strings.HasSuffix(text, "xx"); err != nil || class != (n > 0 && n < 10) {
+			return p.fail("must be statuses such as 503 or 5xx, not %q", text)
+		}
+		p.mark(strconv.Itoa(len(*into)))
+		*into = append(*into, n)
+	}
+	if len(*into) == 0 {
+		return p.argErr()
+	}
+	return nil
+}
+
 // number reads a decimal number that may end in unit.
 func (p *parser) number(into **float64, unit string) error {
 	var s string

@@ -60,6 +60,8 @@ type channel struct {
 	backups     []*channel
 	backupOnly  bool
 	maxRequests int64
+	failureOn   []int
+	limitsAll   bool // a rate limit pauses all keys
 
 	headerTimeoutStream time.Duration
 	headerTimeoutOther  time.Duration
@@ -197,6 +199,8 @@ func (b *channelBuilder) build(c *Channel) (*channel, error) {
 		headerUp:            c.HeaderUp,
 		weight:              float64(c.weight()),
 		maxRequests:         int64(c.MaxRequests),
+		failureOn:           c.FailureOn,
+		limitsAll:           b.cfg.limitScope(c) == limitChannel,
 		headerTimeoutStream: b.cfg.headerTimeout(c, true),
 		headerTimeoutOther:  b.cfg.headerTimeout(c, false),
 		idleTimeout:         b.cfg.idleTimeout(c),

@@ -41,6 +41,16 @@ type Config struct {
 	// channel apart. 0 turns failover off. Default: 3.
 	Retries *int `json:"retries,omitempty"`
 
+	// How long after a request came a new attempt may still begin. 0 turns the
+	// limit off. Default: off.
+	TryDuration *caddy.Duration `json:"try_duration,omitempty"`
+
+	// The statuses of answers that are tried elsewhere; a number below 10 is a
+	// class, as 5 for 5xx. A fault of the caller's own request is tried elsewhere
+	// only if its status is written here. Missing models, failure_on and errors of
+	// the transport always are. Default: 401, 402, 403, 408, 425, 429 and 5xx.
+	RetryOn []int `json:"retry_on,omitempty"`
+
 	// How long after opening, and then how often, one request may probe an
 	// open pair before its time when the candidates of the request are all
 	// open. 0 turns it off. Default: 10s.
@@ -77,6 +87,10 @@ type Defaults struct {
 	// How long a response body may go without a byte. 0 turns it off.
 	// Default: 10m.
 	IdleTimeout *caddy.Duration `json:"idle_timeout,omitempty"`
+
+	// What a rate limit pauses: `key` (the default: the key that ran into it, for
+	// that model) or `channel` (all of the channel, for that model).
+	LimitScope string `json:"limit_scope,omitempty"`
 
 	// Caddy's HTTP transport to the upstream (`"protocol": "http"`), less the
 	// options that the gateway sets itself.
@@ -143,6 +157,10 @@ type Channel struct {
 
 	// How many attempts may run on this channel at once. Default: unlimited.
 	MaxRequests int `json:"max_requests,omitempty"`
+
+	// Statuses that are failures of this channel, whatever they mean elsewhere; a
+	// number below 10 is a class, as 5 for 5xx.
+	FailureOn []int `json:"failure_on,omitempty"`
 
 	// Replaces the gateway's breaker settings, value by value.
 	Breaker *BreakerConfig `json:"breaker,omitempty"`

@@ -128,10 +128,15 @@ func (x *exchange) mayTryAgain() bool {
 	if x.attempts == 0 {
 		return true
 	}
-	if x.attempts > x.gw.retries {
+	if x.attempts > x.gw.retries || x.timeIsUp() {
 		return false
 	}
 	return x.repeatable() || x.unsent || x.last.Verdict == verdict.Credential || x.last.Forbidden
+}
+
+// timeIsUp reports whether no attempt may begin any more.
+func (x *exchange) timeIsUp() bool {
+	return x.gw.tryDuration > 0 && time.Since(x.began) >= x.gw.tryDuration
 }
 
 // choose returns the candidate for the next attempt, nil if none is usable.

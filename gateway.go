@@ -37,6 +37,8 @@ type gateway struct {
 	policy   policy
 
 	retries      int
+	tryDuration  time.Duration // 0: off
+	retryOn      []int         // nil: by verdict
 	abandonAfter time.Duration // 0: off
 	maxBody      int64
 	caddyErrors  bool // the server's error routes render our errors
@@ -50,6 +52,8 @@ func newGateway(ctx caddy.Context, h *Handler, app *App) (*gateway, error) {
 		name:         cfg.name(),
 		app:          app,
 		retries:      cfg.retries(),
+		tryDuration:  durationOr(cfg.TryDuration, 0),
+		retryOn:      cfg.RetryOn,
 		abandonAfter: cfg.abandonAfter(),
 		maxBody:      cfg.maxBody(),
 		caddyErrors:  cfg.Errors == "caddy",

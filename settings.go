@@ -15,6 +15,7 @@
 package llmgateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -73,6 +74,9 @@ func (c *Config) maxBody() int64 {
 	}
 	return c.MaxBody
 }
+
+// limitScope is what a rate limit of ch pauses.
+func (c *Config) limitScope(ch *Channel) string { return cmp.Or(ch.LimitScope, c.LimitScope, limitKey) }
 
 // weightedPolicy reports whether channels are drawn by effective weight.
 func (c *Config) weightedPolicy() bool {

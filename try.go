@@ -23,8 +23,12 @@ import (
 	"net/http/httptrace"
 	"net/textproto"
 	"net/url"
+	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/llm-gateway/caddy-llm-gateway/credential"
 	"github.com/llm-gateway/caddy-llm-gateway/verdict"
@@ -215,11 +219,14 @@ func (t *try) judge(ans *answer) verdict.Result {
 	if res.StatusCode < 300 && res.ContentLength == 0 && x.req.Model != "" && x.req.Method != http.MethodHead {
 		return verdict.Result{Verdict: verdict.Failure, Elsewhere: true, Reason: "empty body"}
 	}
+	if matchesAny(res.StatusCode, t.a.ch.failureOn) {
+		return verdict.Result{Verdict: verdict.Failure, Elsewhere: true, Reason: "status " + strconv.Itoa(res.StatusCode) + " (failure_on)"}
+	}
 	now := t.began // a success tells no times
 	if res.StatusCode >= 300 {
 		now = time.Now()
 	}
-	return verdict.OfAnswer(verdict.Answer{
+	r := verdict.OfAnswer(verdict.Answer{
 		Provider: t.a.ch.preset.ID,
 		Dialect:  x.dialect,
 		Status:   res.StatusCode,
@@ -229,4 +236,14 @@ func (t *try) judge(ans *answer) verdict.Result {
 		HasModel: x.req.Model != "",
 		Now:      now,
 	})
+	if x.gw.retryOn != nil && res.StatusCode >= 300 && !r.ModelMissing {
+		r.Elsewhere = matchesAny(res.StatusCode, x.gw.retryOn)
+	}
+	return r
+}
+
+// matchesAny reports whether the status is in the list, in which a number below
+// 10 is a class.
+func matchesAny(status int, list []int) bool {
+	return slices.ContainsFunc(list, func(n int) bool { return caddyhttp.StatusCodeMatches(status, n) })
 }

@@ -35,6 +35,8 @@ const (
 	breakerDryRun      = "dry_run"
 	errorsProvider     = "provider"
 	errorsCaddy        = "caddy"
+	limitKey           = "key"
+	limitChannel       = "channel"
 	authBearer         = "bearer"
 	authHeader         = "header"
 	authNone           = "none"
@@ -159,6 +161,7 @@ func (k *checker) checkGateway() error {
 	return cmp.Or(
 		k.checkPolicy(),
 		k.require(k.Retries == nil || *k.Retries >= 0 && *k.Retries <= maxRetries, "retries", "must be 0 to %d", maxRetries),
+		k.checkRetrying(),
 		k.require(or(k.EarlyProbe, 0) >= 0, "early_probe", "must not be negative"),
 		k.require(or(k.AbandonAfter, 0) >= 0, "abandon_after", "must not be negative"),
 		k.require(k.MaxBody >= 0, "max_body", "must be above 0"),
@@ -166,6 +169,43 @@ func (k *checker) checkGateway() error {
 			"errors", "must be %s or %s, not %q", errorsProvider, errorsCaddy, k.Errors),
 		k.checkDefaults(k.Defaults),
 		k.checkBreaker(k.Breaker, or(k.Breaker, BreakerConfig{})),
+	)
+}
+
+// checkRetrying checks what has to do with further attempts.
+func (k *checker) checkRetrying() error {
+	none := k.Retries != nil && *k.Retries == 0
+	return cmp.Or(
+		k.require(or(k.TryDuration, 0) >= 0, "try_duration", "must not be negative"),
+		k.require(k.TryDuration == nil || !none, "try_duration", "has no effect with retries 0"),
+		k.checkStatuses("retry_on", k.RetryOn, 300),
+		k.require(len(k.RetryOn) == 0 || !none, "retry_on", "has no effect with retries 0"),
+		k.checkLimitScope(k.LimitScope, slices.ContainsFunc(k.Channels, func(ch *Channel) bool { return len(ch.Keys) > 0 })),
+	)
+}
+
+// checkStatuses checks a list of statuses and classes, none below least.
+func (k *checker) checkStatuses(option string, list []int, least int) error {
+	for i, n := range list {
+		at := strconv.Itoa(i)
+		lowest := n
+		if n < 10 {
+			lowest = n * 100
+		}
+		if lowest < least || lowest > 599 {
+			return k.fault(option, at, "must have statuses from %d to 599, or classes, not %d", least, n)
+		}
+		if slices.Contains(list[:i], n) {
+			return k.fault(option, at, "has %d twice", n)
+		}
+	}
+	return nil
+}
+
+func (k *checker) checkLimitScope(scope string, keys bool) error {
+	return cmp.Or(
+		k.require(slices.Contains([]string{"", limitKey, limitChannel}, scope), "limit_scope", "must be %s or %s, not %q", limitKey, limitChannel, scope),
+		k.require(scope == "" || keys, "limit_scope", "has no effect without a key"),
 	)
 }
 

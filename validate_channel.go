@@ -46,6 +46,8 @@ func (k *checker) checkChannel(ch *Channel) error {
 		k.checkDefaultModel(ch),
 		k.checkWeight(ch.Weight),
 		k.require(ch.MaxRequests >= 0, "max_requests", "must be 1 or more"),
+		k.checkStatuses("failure_on", ch.FailureOn, 200),
+		k.checkLimitScope(ch.LimitScope, len(ch.Keys) > 0),
 		k.checkDefaults(ch.Defaults),
 		k.checkTLS(ch.TransportRaw, base),
 		k.checkBreaker(ch.Breaker, k.breakerConfig(ch)),
