@@ -123,6 +123,10 @@ func (a *attempt) chargeKey(r *verdict.Result, now time.Time) {
 	}
 }
 
+// modelMissing begins the cause of a failure that says that the upstream does not
+// know the model.
+const modelMissing = "no such model: "
+
 // settle gives the permit back with the verdict. It does so once.
 func (a *attempt) settle(r verdict.Result, now time.Time) {
 	if a.settled {
@@ -142,7 +146,11 @@ func (a *attempt) charge(r verdict.Result, now time.Time) breaker.Change {
 		if r.Overload && r.Pause > 0 {
 			a.ch.state.breakers.Pause(a.model, now, now.Add(r.Pause))
 		}
-		return a.permit.Failure(now, breaker.Cause{Text: r.Reason, Break: a.delivered})
+		text := r.Reason
+		if r.ModelMissing {
+			text = modelMissing + text
+		}
+		return a.permit.Failure(now, breaker.Cause{Text: text, Break: a.delivered})
 	case verdict.Limited:
 		return a.permit.Limited(now, a.limitedUntil)
 	case verdict.Credential:

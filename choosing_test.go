@@ -569,3 +569,21 @@ func TestLimitScopeDecidesWhatA429Pauses(t *testing.T) {
 		})
 	}
 }
+
+// A typo is the caller's, however often it is made.
+func TestModelThatNobodyKnowsStaysNotFound(t *testing.T) {
+	us := upstreams(t, 2)
+	for _, u := range us {
+		u.Answer(testrig.Fail(404, "model_not_found"))
+	}
+	g := testrig.Start(t, gatewayBlock("early_probe 50ms\nbreaker {\nopen_threshold 3\nprobe_interval 1m\n}\n"+
+		channelBlock("a", us[0])+channelBlock("b", us[1], "priority 1")))
+	for i := range 10 {
+		got := g.Chat("gtp-4o")
+		if got.Status != 404 || !strings.Contains(got.Body, "model_not_found") || got.Header.Get("Retry-After") != "" {
+			t.Errorf("request %d: %d %s", i+1, got.Status, got.Body)
+		}
+	}
+	us[0].Answer(testrig.OK)
+	testrig.Eventually(t, "found once the upstream has it", func() bool { return g.Chat("gtp-4o").Status == 200 })
+}

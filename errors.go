@@ -22,7 +22,9 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -60,6 +62,9 @@ func (x *exchange) noCandidate() *gatewayError {
 
 // nobodyUsable is the error for a request all of whose candidates are out.
 func (x *exchange) nobodyUsable() *gatewayError {
+	if x.modelMissingEverywhere() {
+		return x.modelNotFound()
+	}
 	now := time.Now()
 	reasons := make(map[outReason]int)
 	var soonest time.Time
@@ -106,14 +111,27 @@ func (x *exchange) unfitError() *gatewayError {
 	r := x.unfit.verdict
 	switch {
 	case r.ModelMissing:
-		return &gatewayError{status: http.StatusNotFound, code: "model_not_found", retryFalse: true,
-			message: fmt.Sprintf("no upstream knows the model %s", quoteShort(x.req.Model))}
+		return x.modelNotFound()
 	case x.unfit.status < 300:
 		return &gatewayError{status: http.StatusBadGateway, code: "upstream_invalid_response",
 			message: "the upstream's answer was no valid answer"}
 	}
 	return &gatewayError{status: http.StatusBadGateway, code: "credentials_rejected", retryFalse: r.Billing,
 		message: "the upstream refused the gateway's credentials"}
+}
+
+func (x *exchange) modelNotFound() *gatewayError {
+	return &gatewayError{status: http.StatusNotFound, code: "model_not_found", retryFalse: true,
+		message: fmt.Sprintf("no upstream knows the model %s", quoteShort(x.req.Model))}
+}
+
+// modelMissingEverywhere reports whether all candidates are out because their
+// upstreams do not know the model: a typo stays a typo when it was made often
+// enough to open breakers.
+func (x *exchange) modelMissingEverywhere() bool {
+	return !slices.ContainsFunc(x.cands, func(c candidate) bool {
+		return !strings.HasPrefix(c.state.breakers.LastFailure(c.model), modelMissing)
+	})
 }
 
 func quoteShort(s string) string {

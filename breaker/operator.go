@@ -189,6 +189,15 @@ func (s *Set) act(p *pair, now time.Time, reason string, f func(*state, *config)
 	return change
 }
 
+// LastFailure returns the cause of the newest failure of the model's pair; empty
+// if there is none, or the pair is not tracked.
+func (s *Set) LastFailure(model string) string {
+	if p := s.table.get(model); p != nil {
+		return p.state.Load().cause
+	}
+	return ""
+}
+
 // Snapshot returns the breakers by model: of the models written in the config,
 // and of others that are tracked. It changes nothing.
 func (s *Set) Snapshot(now time.Time) []Status {
