@@ -56,8 +56,11 @@ func (*adminAPI) Routes() []caddy.AdminRoute {
 
 func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 	path := strings.TrimPrefix(r.URL.Path, adminPrefix)
-	if path == "status" {
+	switch path {
+	case "status":
 		return serveStatus(w, r)
+	case "explain":
+		return serveExplain(w, r)
 	}
 	parts := strings.Split(path, "/")
 	if len(parts) == 5 && parts[1] == "channels" && parts[3] == "breaker" {

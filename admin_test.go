@@ -17,6 +17,7 @@ package llmgateway_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,5 +157,76 @@ func TestAdminRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}
 	if b := p.Breaker("a", "m1"); b.State == "open" {
 		t.Error("a refused act was performed")
+	}
+}
+
+func TestExplainSaysWhoWouldServeAndWhyNotTheOthers(t *testing.T) {
+	us := upstreams(t, 4)
+	g := testrig.Start(t, gatewayBlock(channelBlock("a", us[0], "model_map m1 up-1", "weight 2")+channelBlock("b", us[1], "priority 1", "max_requests 1")+
+		channelBlock("c", us[2], "models other")+channelBlock("d", us[3], "provider anthropic")))
+	type candidate struct {
+		Channel  string  `json:"channel"`
+		Upstream string  `json:"upstream_model"`
+		Group    int     `json:"group"`
+		Weight   float64 `json:"effective_weight"`
+		Usable   bool    `json:"usable"`
+		Probe    bool    `json:"probe"`
+		Reason   string  `json:"reason"`
+	}
+	explain := func() []candidate {
+		t.Helper()
+		got := g.AdminDo(http.MethodGet, "/llm_gateway/explain?model=m1", "")
+		var e struct {
+			Gateway, Model, Path, Dialect string
+			Candidates                    []candidate
+		}
+		if err := json.Unmarshal([]byte(got.Body), &e); err != nil || got.Status != 200 || e.Gateway != "default" || e.Dialect != "openai" || e.Path != "/v1/chat/completions" {
+			t.Fatalf("%d %s", got.Status, got.Body)
+		}
+		return e.Candidates
+	}
+	unfit := []candidate{{Channel: "c", Group: -1, Reason: "model"}, {Channel: "d", Group: -1, Reason: "dialect"}}
+	b := candidate{"b", "m1", 1, 1, true, false, ""}
+	check := func(when string, want ...candidate) {
+		t.Helper()
+		if got := explain(); !slices.Equal(got, append(want, unfit...)) {
+			t.Errorf("%s: %+v", when, got)
+		}
+	}
+	check("healthy", candidate{"a", "up-1", 0, 2, true, false, ""}, b)
+	us[0].Answer(testrig.Fail(500, ""))
+	for range 3 {
+		g.Chat("m1")
+	}
+	check("open", candidate{"a", "up-1", 0, 0, false, false, "open"}, b)
+	g.WaitState("a", "up-1", "half_open")
+	check("due", candidate{"a", "up-1", 0, 0.6, true, true, ""}, b)
+	before := us[0].Count()
+	check("looking again", candidate{"a", "up-1", 0, 0.6, true, true, ""}, b)
+	if us[0].Count() != before || g.Breaker("a", "up-1").ProbeInFlight {
+		t.Error("looking changed something")
+	}
+	for path, status := range map[string]int{"?gateway=x": 404, "?path=x": 400, "?path=/v1/../x": 400, "?model=": 400, "?path=/v1/files": 200} {
+		if got := g.AdminDo(http.MethodGet, "/llm_gateway/explain"+path, ""); got.Status != status {
+			t.Errorf("%s: %d %s", path, got.Status, got.Body)
+		}
+	}
+}
+
+// When everything is open, explain names the one that would be probed early.
+func TestExplainShowsTheEarlyProbe(t *testing.T) {
+	us := upstreams(t, 2)
+	g := testrig.Start(t, gatewayBlock("early_probe 1ms\nbreaker {\nopen_threshold 1\nprobe_interval 1h\n}\n"+channelBlock("a", us[0])+channelBlock("b", us[1], "priority 1")))
+	for _, u := range us {
+		u.Answer(testrig.Fail(500, ""))
+	}
+	g.Chat("m1")
+	testrig.Eventually(t, "a may be probed early, b not", func() bool {
+		got := g.AdminDo(http.MethodGet, "/llm_gateway/explain?model=m1", "").Body
+		return strings.Count(got, `"probe":true`) == 1 && strings.Index(got, `"probe":true`) < strings.Index(got, `"channel":"b"`)
+	})
+	before := us[0].Count()
+	if g.Chat("m1"); us[0].Count() != before+1 {
+		t.Error("the next request did otherwise")
 	}
 }

@@ -17,6 +17,7 @@ package llmgateway
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/llm-gateway/caddy-llm-gateway/dialect"
@@ -187,19 +188,25 @@ func (x *exchange) hostTried(host string) bool {
 // outages of everything: without it a ten second outage would last until the
 // breakers' next probe.
 func (x *exchange) nextEarly(now time.Time) bool {
-	if x.triedClosed {
-		return false
-	}
-	for i := range x.cands {
-		c := &x.cands[i]
-		if c.tried || c.blocked(now).reason != usable {
-			continue
+	for !x.triedClosed {
+		i := x.earliest(now)
+		if i < 0 {
+			return false
 		}
-		if c.state.breakers.Look(c.model, now).Early && x.reserve(c, now, true) {
+		if x.reserve(&x.cands[i], now, true) {
 			return true
 		}
+		x.cands[i].skip = true
 	}
 	return false
+}
+
+// earliest returns the index of the candidate that may be probed before its
+// time, -1 if there is none.
+func (x *exchange) earliest(now time.Time) int {
+	return slices.IndexFunc(x.cands, func(c candidate) bool {
+		return !c.tried && !c.skip && c.blocked(now).reason == usable && c.state.breakers.Look(c.model, now).Early
+	})
 }
 
 // hasOther reports whether an attempt could follow on another candidate.
