@@ -23,7 +23,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/llm-gateway/caddy-llm-gateway/internal/testrig"
 )
@@ -488,102 +487,4 @@ func TestPlainReverseProxyRefusesThePolicy(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "llm_gateway directive") || !strings.Contains(err.Error(), "Caddyfile:3") {
 		t.Errorf("%v", err)
 	}
-}
-
-func TestRetryOnReplacesTheListOfStatuses(t *testing.T) {
-	p := startPair(t, "retry_on 400 502")
-	for status, elsewhere := range map[int]bool{400: true, 502: true, 500: false, 422: false} {
-		p.u1.Answer(testrig.Fail(status, ""))
-		want := status
-		if elsewhere {
-			want = 200
-		}
-		if got := p.Chat("m" + fmt.Sprint(status)); got.Status != want {
-			t.Errorf("%d: client got %d", status, got.Status)
-		}
-	}
-	for name, upstream := range map[string]http.HandlerFunc{"reset": testrig.Reset, "missing model": testrig.Fail(404, "model_not_found")} {
-		p.u1.Answer(upstream)
-		if got := p.Chat("other"); got.Status != 200 {
-			t.Errorf("%s: always tried elsewhere, but the client got %d", name, got.Status)
-		}
-	}
-}
-
-func TestFailureOnMakesAStatusAFailure(t *testing.T) {
-	us := upstreams(t, 2)
-	g := testrig.Start(t, gatewayBlock(channelBlock("a", us[0], "failure_on 404 409")+channelBlock("b", us[1], "priority 1")))
-	us[0].Answer(testrig.Fail(409, ""))
-	for range 3 {
-		if got := g.Chat("m1"); got.Status != 200 {
-			t.Errorf("status %d", got.Status)
-		}
-	}
-	if b := g.Breaker("a", "m1"); b.State != "open" {
-		t.Errorf("%+v", b)
-	}
-	us[1].Answer(testrig.Fail(409, ""))
-	if got := g.Chat("m1"); got.Status != 409 || g.Breaker("b", "m1").ConsecutiveFailures != 0 {
-		t.Errorf("of another channel it means what it always does: %d", got.Status)
-	}
-}
-
-func TestTryDurationEndsTheAttempts(t *testing.T) {
-	p := startPair(t, "try_duration 100ms")
-	p.u1.Answer(func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(200 * time.Millisecond) // a slow answer is what this is about
-		testrig.Fail(500, "slow")(w, r)
-	})
-	if got := p.Chat("m1"); got.Status != 500 || p.u2.Count() != 0 {
-		t.Errorf("%d, b got %d", got.Status, p.u2.Count())
-	}
-	p.u1.Answer(testrig.Fail(500, "quick"))
-	if got := p.Chat("m1"); got.Status != 200 {
-		t.Errorf("within the time: %d", got.Status)
-	}
-}
-
-func TestLimitScopeDecidesWhatA429Pauses(t *testing.T) {
-	for scope, sends := range map[string]int{"key": 2, "channel": 1} {
-		t.Run(scope, func(t *testing.T) {
-			us := upstreams(t, 2)
-			g := testrig.Start(t, gatewayBlock("limit_scope "+scope+"\n"+
-				channelBlock("a", us[0], "key k1 k2")+channelBlock("b", us[1], "priority 1")))
-			us[0].Answer(func(w http.ResponseWriter, r *http.Request) {
-				if us[0].Count() > 1 {
-					testrig.OK(w, r)
-					return
-				}
-				w.Header().Set("Retry-After", "60")
-				testrig.Fail(429, "rate_limit_exceeded")(w, r)
-			})
-			if got := g.Chat("m1"); got.Status != 200 || us[0].Count() != sends {
-				t.Errorf("%d, a got %d", got.Status, us[0].Count())
-			}
-			if limited := g.Breaker("a", "m1").LimitedUntil != nil; limited != (scope == "channel") {
-				t.Errorf("the pair is limited: %v", limited)
-			}
-			if got := g.Chat("m2"); got.Status != 200 || us[0].Count() != sends+1 {
-				t.Errorf("another model is paused too: %d, a got %d", got.Status, us[0].Count())
-			}
-		})
-	}
-}
-
-// A typo is the caller's, however often it is made.
-func TestModelThatNobodyKnowsStaysNotFound(t *testing.T) {
-	us := upstreams(t, 2)
-	for _, u := range us {
-		u.Answer(testrig.Fail(404, "model_not_found"))
-	}
-	g := testrig.Start(t, gatewayBlock("early_probe 50ms\nbreaker {\nopen_threshold 3\nprobe_interval 1m\n}\n"+
-		channelBlock("a", us[0])+channelBlock("b", us[1], "priority 1")))
-	for i := range 10 {
-		got := g.Chat("gtp-4o")
-		if got.Status != 404 || !strings.Contains(got.Body, "model_not_found") || got.Header.Get("Retry-After") != "" {
-			t.Errorf("request %d: %d %s", i+1, got.Status, got.Body)
-		}
-	}
-	us[0].Answer(testrig.OK)
-	testrig.Eventually(t, "found once the upstream has it", func() bool { return g.Chat("gtp-4o").Status == 200 })
 }

@@ -49,15 +49,16 @@ func (e *gatewayError) Error() string { return e.code + ": " + e.message }
 
 // noCandidate is the error for a request that no channel could ever serve.
 func (x *exchange) noCandidate() *gatewayError {
-	e := &gatewayError{status: http.StatusNotFound, code: "model_not_found", retryFalse: true}
-	for _, ch := range x.gw.channels {
-		if ch.speaks(x.dialect) {
-			e.message = fmt.Sprintf("no channel serves the model %s", quoteShort(x.req.Model))
-			return e
-		}
+	e := x.unknownModel(x.req.Model)
+	if !slices.ContainsFunc(x.gw.channels, func(ch *channel) bool { return ch.speaks(x.dialect) }) {
+		e.message = fmt.Sprintf("no channel speaks the %s API", x.dialect)
 	}
-	e.message = fmt.Sprintf("no channel speaks the %s API", x.dialect)
 	return e
+}
+
+func (x *exchange) unknownModel(model string) *gatewayError {
+	return &gatewayError{status: http.StatusNotFound, code: "model_not_found", retryFalse: true,
+		message: fmt.Sprintf("no channel serves the model %s", quoteShort(model))}
 }
 
 // nobodyUsable is the error for a request all of whose candidates are out.
@@ -207,7 +208,6 @@ func retryAfter(t time.Time) int {
 // body returns the error in the shape of the dialect that the client speaks, so
 // that its SDK raises the exception that it has for this kind.
 func (e *gatewayError) body(d dialect.Dialect, id string) any {
-	type object = map[string]any
 	switch d {
 	case dialect.Anthropic:
 		return object{"type": "error", "request_id": id,

@@ -108,6 +108,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return x.refuseUnread(w, r, err)
 	}
 	x.admit(q)
+	if done, err := x.serveModels(w); done {
+		return err
+	}
 	if len(x.cands) == 0 {
 		return x.refuse(w, x.noCandidate())
 	}

@@ -26,7 +26,8 @@ type modelTable struct {
 	mapGlobs []ModelMapping
 	names    map[string]bool // served under their own name
 	globs    []string
-	fallback string // default_model
+	fallback string   // default_model
+	listed   []string // the requested names that are written, in config order
 }
 
 func newModelTable(c *Channel) *modelTable {
@@ -40,6 +41,7 @@ func newModelTable(c *Channel) *modelTable {
 			t.mapGlobs = append(t.mapGlobs, m)
 		} else {
 			t.exact[m.Requested] = m.Upstream
+			t.listed = append(t.listed, m.Requested)
 		}
 	}
 	for _, p := range c.Models {
@@ -47,6 +49,7 @@ func newModelTable(c *Channel) *modelTable {
 			t.globs = append(t.globs, p)
 		} else {
 			t.names[p] = true
+			t.listed = append(t.listed, p)
 		}
 	}
 	if len(c.Models) == 0 && len(c.ModelMap) == 0 && c.DefaultModel == "" {
