@@ -111,6 +111,9 @@ func (x *exchange) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	}
 	enc.AddInt("attempts", len(x.records))
 	enc.AddString("outcome", string(x.outcome))
+	if x.refusal != nil && x.outcome == outcomeRefused {
+		enc.AddString("error", x.refusal.code)
+	}
 	enc.AddDuration("duration", time.Since(x.began))
 	return enc.AddArray("tries", zapcore.ArrayMarshalerFunc(func(enc zapcore.ArrayEncoder) error {
 		for i := range x.records {

@@ -21,11 +21,14 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
+
+	"github.com/llm-gateway/caddy-llm-gateway/breaker"
 )
 
 func init() {
@@ -63,9 +66,9 @@ func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 		return serveExplain(w, r)
 	}
 	parts := strings.Split(path, "/")
-	if len(parts) == 5 && parts[1] == "channels" && parts[3] == "breaker" {
-		if act, ok := breakerActs[parts[4]]; ok {
-			return serveBreakerAct(w, r, parts[0], parts[2], act)
+	if len(parts) >= 4 && parts[1] == "channels" {
+		if act, ok := actAt(parts[3:]); ok {
+			return serveAct(w, r, parts[0], parts[2], act)
 		}
 	}
 	return adminError(http.StatusNotFound, "no such endpoint: %s", r.URL.Path)
@@ -144,40 +147,112 @@ func readAct(r *http.Request) (operatorAct, error) {
 	return act, nil
 }
 
-// breakerAct changes the breaker of one model, or those of all models if model
-// is nil.
-type breakerAct struct {
-	name    string
-	holds   bool // takes "for"
-	perform func(gw *gateway, ch *channel, model *string, act operatorAct, now time.Time)
+// act is what an operator can do to a channel.
+type act struct {
+	name  string
+	holds bool // takes "for"
+	// model tells that the query may name a model.
+	model   bool
+	perform func(s subject, body operatorAct, now time.Time) error
 }
 
-var breakerActs = map[string]breakerAct{
-	"reset": {name: "reset", perform: resetBreakers},
-	"open":  {name: "open", holds: true, perform: openBreakers},
+// subject is what an operator acts on.
+type subject struct {
+	gw    *gateway
+	ch    *channel
+	model *string // nil: all
+	key   string  // "": the channel itself
 }
 
-func resetBreakers(gw *gateway, ch *channel, model *string, _ operatorAct, now time.Time) {
-	if model == nil {
-		gw.transitions(ch, ch.state.breakers.ResetAll(now))
-		return
+var channelActs = map[string]act{
+	"breaker/reset": {name: "breaker reset", model: true, perform: resetBreakers},
+	"breaker/open":  {name: "breaker open", model: true, holds: true, perform: openBreakers},
+	"enable":        {name: "enable", perform: enable},
+	"disable":       {name: "disable", holds: true, perform: disable},
+}
+
+// actAt returns the act at the rest of a path below a channel. An act on a key
+// is bound to that key.
+func actAt(rest []string) (act, bool) {
+	if a, ok := channelActs[strings.Join(rest, "/")]; ok {
+		return a, true
 	}
-	gw.transition(ch, ch.state.breakers.Reset(*model, now))
+	if len(rest) != 3 || rest[0] != "keys" || rest[1] == "" {
+		return act{}, false
+	}
+	id := rest[1]
+	a, ok := channelActs[rest[2]]
+	if perform := a.perform; ok {
+		a.perform = func(s subject, body operatorAct, now time.Time) error {
+			if !slices.Contains(s.ch.keyIDs, id) {
+				return adminError(http.StatusNotFound, "channel %s has no key %q", s.ch.name, id)
+			}
+			s.key = id
+			return perform(s, body, now)
+		}
+	}
+	return a, ok
 }
 
-func openBreakers(gw *gateway, ch *channel, model *string, act operatorAct, now time.Time) {
-	var until time.Time
-	if act.duration > 0 {
-		until = now.Add(act.duration)
+// until returns when an act that holds from now on ends; zero if it does not.
+func (a operatorAct) until(now time.Time) time.Time {
+	if a.duration == 0 {
+		return time.Time{}
 	}
-	if model == nil {
-		gw.transitions(ch, ch.state.breakers.OpenAll(now, until))
-		return
-	}
-	gw.transition(ch, ch.state.breakers.Open(*model, now, until))
+	return now.Add(a.duration)
 }
 
-func serveBreakerAct(w http.ResponseWriter, r *http.Request, gateway, channel string, what breakerAct) error {
+func resetBreakers(s subject, _ operatorAct, now time.Time) error {
+	if err := s.needBreaker(); err != nil {
+		return err
+	}
+	if s.model == nil {
+		s.gw.transitions(s.ch, s.ch.state.breakers.ResetAll(now))
+	} else {
+		s.gw.transition(s.ch, s.ch.state.breakers.Reset(*s.model, now))
+	}
+	return nil
+}
+
+func openBreakers(s subject, body operatorAct, now time.Time) error {
+	if err := s.needBreaker(); err != nil {
+		return err
+	}
+	if s.model == nil {
+		s.gw.transitions(s.ch, s.ch.state.breakers.OpenAll(now, body.until(now)))
+	} else {
+		s.gw.transition(s.ch, s.ch.state.breakers.Open(*s.model, now, body.until(now)))
+	}
+	return nil
+}
+
+func (s subject) needBreaker() error {
+	if s.ch.breakerSettings.Off {
+		return adminError(http.StatusConflict, "the breaker of channel %s is off", s.ch.name)
+	}
+	return nil
+}
+
+// enable also ends pauses and forgets errors: the operator knows better.
+func enable(s subject, body operatorAct, now time.Time) error {
+	s.gw.disableChanged(s.ch, s.ch.state.disables.Enable(s.key, now, body.Reason))
+	if s.key != "" {
+		s.ch.keys.Forgive(s.key)
+		return nil
+	}
+	for _, key := range s.ch.keys.All() {
+		s.ch.keys.Forgive(key.ID())
+	}
+	s.ch.state.breakers.EndPauses()
+	return nil
+}
+
+func disable(s subject, body operatorAct, now time.Time) error {
+	s.gw.disableChanged(s.ch, s.ch.state.disables.Disable(s.key, now, body.until(now), body.Reason))
+	return nil
+}
+
+func serveAct(w http.ResponseWriter, r *http.Request, gateway, channel string, what act) error {
 	if err := allow(w, r, http.MethodPost); err != nil {
 		return err
 	}
@@ -185,32 +260,50 @@ func serveBreakerAct(w http.ResponseWriter, r *http.Request, gateway, channel st
 	if err != nil {
 		return err
 	}
-	act, err := readAct(r)
+	body, err := readAct(r)
 	if err != nil {
 		return err
 	}
-	if act.For != "" && !what.holds {
+	if body.For != "" && !what.holds {
 		return adminError(http.StatusBadRequest, "%s takes no for", what.name)
 	}
-	if ch.breakerSettings.Off {
-		return adminError(http.StatusConflict, "the breaker of channel %s is off", ch.name)
-	}
-	var model *string
+	s := subject{gw: gw, ch: ch}
 	if query := r.URL.Query(); query.Has("model") {
+		if !what.model {
+			return adminError(http.StatusBadRequest, "%s takes no model", what.name)
+		}
 		name := query.Get("model")
-		model = &name
+		s.model = &name
 	}
 	now := time.Now()
-	what.perform(gw, ch, model, act, now)
-	fields := []zap.Field{zap.String("channel", ch.name), zap.String("act", what.name), zap.String("reason", act.Reason)}
-	if model != nil {
-		fields = append(fields, zap.String("model", *model))
+	if s.model != nil && !ch.knows(*s.model, now) {
+		return adminError(http.StatusNotFound, "channel %s serves no model %q", ch.name, *s.model)
 	}
-	if act.For != "" {
-		fields = append(fields, zap.Duration("for", act.duration))
+	if err := what.perform(s, body, now); err != nil {
+		return err
 	}
-	gw.logger.Info("operator acted on circuit breakers", fields...)
+	gw.logger.Info("operator acted", actFields(s, what, body, r.URL.Path)...)
 	return writeJSON(w, ch.status(now))
+}
+
+// knows reports whether the channel serves that upstream model, or keeps a
+// breaker of it.
+func (ch *channel) knows(model string, now time.Time) bool {
+	if up, ok := ch.models.upstream(model); ok && up == model || model == "" {
+		return true
+	}
+	return slices.ContainsFunc(ch.state.breakers.Snapshot(now), func(b breaker.Status) bool { return b.Model == model })
+}
+
+func actFields(s subject, what act, body operatorAct, path string) []zap.Field {
+	fields := []zap.Field{zap.String("channel", s.ch.name), zap.String("act", what.name), zap.String("path", path), zap.String("reason", body.Reason)}
+	if s.model != nil {
+		fields = append(fields, zap.String("model", *s.model))
+	}
+	if body.For != "" {
+		fields = append(fields, zap.Duration("for", body.duration))
+	}
+	return fields
 }
 
 // liveChannel returns a channel of the config that serves.

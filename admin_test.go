@@ -91,7 +91,7 @@ func TestOperatorOpensAndResetsBreakers(t *testing.T) {
 	if p.Chat("m2").Status != 200 || p.u1.Count() != before+1 {
 		t.Error("another model is out too")
 	}
-	entries := p.LogEntries("operator acted on circuit breakers")
+	entries := p.LogEntries("operator acted")
 	if len(entries) != 1 || entries[0]["reason"] != "maintenance" || entries[0]["channel"] != "a" {
 		t.Errorf("log: %v", entries)
 	}

@@ -159,6 +159,7 @@ func (a *App) apply() {
 	for _, gw := range a.list() {
 		for _, ch := range gw.channels {
 			ch.state.breakers.Configure(ch.breakerSettings, ch.models.written())
+			ch.state.disables.Configure(ch.disableSettings, ch.keyIDs)
 			if ch.state.keys.Retain(ch.keyIDs) {
 				gw.transitions(ch, ch.state.breakers.ForgetCredential(now))
 			}

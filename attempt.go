@@ -107,9 +107,13 @@ func (a *attempt) chargeKey(r *verdict.Result, now time.Time) {
 			r.Verdict = verdict.Credential
 		}
 	}
+	wasUsable := keys.Usable(a.key.ID(), a.model, now)
 	switch r.Verdict {
 	case verdict.Credential:
-		keys.Refused(a.key, a.began, now)
+		until := keys.Refused(a.key, a.began, now)
+		if wasUsable {
+			a.x.gw.keyOut("key refused, it pauses", a, r.Reason, until)
+		}
 	case verdict.Limited:
 		until, pairUntil := keys.Limited(a.key, a.model, now, r.Pause)
 		if a.ch.limitsAll && pairUntil.IsZero() {
@@ -120,6 +124,9 @@ func (a *attempt) chargeKey(r *verdict.Result, now time.Time) {
 			until = pairUntil
 		}
 		a.limitedUntil = until
+		if wasUsable {
+			a.x.gw.keyOut("key limited, it pauses for the model", a, r.Reason, until)
+		}
 	}
 }
 
@@ -141,6 +148,7 @@ func (a *attempt) charge(r verdict.Result, now time.Time) breaker.Change {
 	switch r.Verdict {
 	case verdict.Success:
 		a.ch.keys.Succeeded(a.key, a.model)
+		a.ch.state.disables.Success(a.key.ID(), a.began, now)
 		return a.permit.Success(now)
 	case verdict.Failure:
 		if r.Overload && r.Pause > 0 {

@@ -26,12 +26,13 @@ import (
 type outReason string
 
 const (
-	usable  outReason = ""
-	noKey   outReason = "no_key"
-	limited outReason = "limited"
-	full    outReason = "full"
-	open    outReason = "open"
-	probing outReason = "probing"
+	usable   outReason = ""
+	disabled outReason = "disabled"
+	noKey    outReason = "no_key"
+	limited  outReason = "limited"
+	full     outReason = "full"
+	open     outReason = "open"
+	probing  outReason = "probing"
 )
 
 // availability tells whether a candidate can take a request, and if not, when
@@ -61,9 +62,15 @@ func (c *candidate) look(now time.Time) (weight float64, out availability) {
 
 // blocked is look without the breaker.
 func (c *candidate) blocked(now time.Time) availability {
+	if c.state.disables.ChannelDisabled(now) {
+		return availability{reason: disabled}
+	}
 	if keys := c.keys.Look(c.model, now); keys.Usable == 0 {
-		if keys.Reason == credential.Limited {
+		switch keys.Reason {
+		case credential.Limited:
 			return availability{limited, keys.Return}
+		case credential.Disabled:
+			return availability{reason: disabled}
 		}
 		return availability{noKey, keys.Return}
 	}

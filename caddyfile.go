@@ -116,7 +116,7 @@ type parser struct {
 	places map[place]caddyfile.Token
 
 	channel string // whose block is read; empty at the gateway's
-	block   string // "breaker " within a breaker block, else empty
+	block   string // "breaker " within a breaker block, and so on; empty outside
 	option  string // the one that is read, with its block
 	usage   string // its arguments
 }

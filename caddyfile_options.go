@@ -70,34 +70,38 @@ func init() {
 
 		"token": {unavailable: true},
 	}
-	maps.Copy(gatewayOptions, sharedOptions(func(c *Config) (*Defaults, **BreakerConfig) { return &c.Defaults, &c.Breaker }))
-	maps.Copy(channelOptions, sharedOptions(func(c *Channel) (*Defaults, **BreakerConfig) { return &c.Defaults, &c.Breaker }))
+	maps.Copy(gatewayOptions, sharedOptions(func(c *Config) shared { return shared{&c.Defaults, &c.Breaker, &c.AutoDisable} }))
+	maps.Copy(channelOptions, sharedOptions(func(c *Channel) shared { return shared{&c.Defaults, &c.Breaker, &c.AutoDisable} }))
+}
+
+// shared is where the options go that a gateway and a channel both have.
+type shared struct {
+	defaults    *Defaults
+	breaker     **BreakerConfig
+	autoDisable **AutoDisableConfig
 }
 
 // sharedOptions are those that may stand at the gateway and at a channel.
-func sharedOptions[T any](of func(T) (*Defaults, **BreakerConfig)) map[string]option[T] {
+func sharedOptions[T any](of func(T) shared) map[string]option[T] {
 	return map[string]option[T]{
 		"header_timeout": {usage: "<stream> [<other>]", parse: func(p *parser, t T) error {
-			d, _ := of(t)
-			return p.timeouts(&d.HeaderTimeout)
+			return p.timeouts(&of(t).defaults.HeaderTimeout)
 		}},
 		"idle_timeout": {usage: "<duration> | off", parse: func(p *parser, t T) error {
-			d, _ := of(t)
-			return p.durationOrOff(&d.IdleTimeout)
+			return p.durationOrOff(&of(t).defaults.IdleTimeout)
 		}},
 		"transport": {usage: "http { ... }", parse: func(p *parser, t T) error {
-			d, _ := of(t)
-			return parseTransport(p, d)
+			return parseTransport(p, of(t).defaults)
 		}},
 		"breaker": {usage: "[off | dry_run] { ... }", parse: func(p *parser, t T) error {
-			_, b := of(t)
-			return parseBreaker(p, b)
+			return parseBreaker(p, of(t).breaker)
 		}},
-		"auto_disable": only[T]("off"),
+		"auto_disable": {usage: "[off | dry_run] { ... }", parse: func(p *parser, t T) error {
+			return parseAutoDisable(p, of(t).autoDisable)
+		}},
 		"health_check": only[T]("off"),
 		"limit_scope": {usage: "key | channel", parse: func(p *parser, t T) error {
-			d, _ := of(t)
-			return p.word(&d.LimitScope)
+			return p.word(&of(t).defaults.LimitScope)
 		}},
 		"first_token_timeout": only[T]("0", "off"),
 	}
@@ -138,16 +142,21 @@ func parseChannel(p *parser, c *Config) error {
 }
 
 func parseBreaker(p *parser, into **BreakerConfig) error {
-	b := new(BreakerConfig)
+	*into = new(BreakerConfig)
+	return parseModeBlock(p, &(*into).Mode, breakerOptions, *into)
+}
+
+// parseModeBlock reads the options within a block that may have a mode before
+// it.
+func parseModeBlock[T any](p *parser, mode *string, options map[string]option[T], into T) error {
 	if p.d.NextArg() {
-		if b.Mode = p.d.Val(); b.Mode == "" || p.d.NextArg() {
+		if *mode = p.d.Val(); *mode == "" || p.d.NextArg() {
 			return p.argErr()
 		}
 	}
-	*into = b
 	p.block = p.option + " "
 	defer func() { p.block = "" }()
-	return parseBlock(p, breakerOptions, b)
+	return parseBlock(p, options, into)
 }
 
 func parseLBPolicy(p *parser, c *Config) error {

@@ -183,6 +183,11 @@ func TestEveryOptionHasAFixture(t *testing.T) {
 			t.Errorf("no fixture writes %s in a breaker block", name)
 		}
 	}
+	for name := range autoDisableOptions {
+		if !written(3, name) {
+			t.Errorf("no fixture writes %s in an auto_disable block", name)
+		}
+	}
 }
 
 func TestNameStandsAfterTheMatcher(t *testing.T) {

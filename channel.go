@@ -23,6 +23,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/llm-gateway/caddy-llm-gateway/autodisable"
 	"github.com/llm-gateway/caddy-llm-gateway/breaker"
 	"github.com/llm-gateway/caddy-llm-gateway/credential"
 	"github.com/llm-gateway/caddy-llm-gateway/dialect"
@@ -67,6 +69,7 @@ type channel struct {
 	headerTimeoutOther  time.Duration
 	idleTimeout         time.Duration // 0: none
 	breakerSettings     breaker.Settings
+	disableSettings     autodisable.Settings
 
 	transport *reverseproxy.HTTPTransport
 	state     *channelState
@@ -84,9 +87,33 @@ type channel struct {
 // by two configs at once. It holds no context, logger or storage of a config.
 type channelState struct {
 	breakers *breaker.Set
+	disables *autodisable.Set
 	keys     *credential.Pool
 	host     *reverseproxy.Host
 	inFlight atomic.Int64
+	warnings rateLimit
+}
+
+// rateLimit lets the same warning through once a minute.
+type rateLimit struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+// maxWarnings bounds the texts that are told apart.
+const maxWarnings = 100
+
+func (l *rateLimit) due(text string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last, ok := l.last[text]; ok && now.Sub(last) < time.Minute {
+		return false
+	}
+	if l.last == nil || len(l.last) >= maxWarnings {
+		l.last = make(map[string]time.Time)
+	}
+	l.last[text] = now
+	return true
 }
 
 // Destruct implements caddy.Destructor; there is nothing to release.
@@ -205,6 +232,7 @@ func (b *channelBuilder) build(c *Channel) (*channel, error) {
 		headerTimeoutOther:  b.cfg.headerTimeout(c, false),
 		idleTimeout:         b.cfg.idleTimeout(c),
 		breakerSettings:     b.cfg.breakerSettings(c),
+		disableSettings:     b.cfg.disableSettings(c),
 	}
 	if c.Priority != nil {
 		ch.priority = *c.Priority
@@ -220,15 +248,19 @@ func (b *channelBuilder) build(c *Channel) (*channel, error) {
 	if err := b.setTransport(ch, c); err != nil {
 		return nil, fmt.Errorf("transport: %v", err)
 	}
-	ch.state = b.acquire(stateKey{b.gateway, c.Name, base.String()}, func() *channelState {
+	ch.state = b.acquire(stateKey{b.gateway, c.Name, identity(base)}, func() *channelState {
 		return &channelState{
 			breakers: breaker.NewSet(ch.breakerSettings, ch.models.written()),
+			disables: autodisable.NewSet(ch.disableSettings, nil),
 			keys:     credential.NewPool(),
 			host:     new(reverseproxy.Host),
 		}
 	})
 	if err := b.setKeys(ch, c, repl); err != nil {
 		return nil, err
+	}
+	for _, warning := range b.cfg.disableWarnings(c) {
+		b.logger.Warn(warning, zap.String("channel", c.Name))
 	}
 	ch.upstream = &reverseproxy.Upstream{Host: ch.state.host, Dial: dialAddress(base)}
 	ch.shadow = &reverseproxy.Upstream{Host: ch.state.host, Dial: c.Name}
@@ -265,6 +297,8 @@ func (b *channelBuilder) setKeys(ch *channel, c *Channel, repl *caddy.Replacer) 
 		secrets = append(secrets, s)
 	}
 	ch.keys = ch.state.keys.Keys(secrets)
+	disables := ch.state.disables
+	ch.keys.Outside(func(now time.Time) bool { return disables.KeysOut(now) > 0 }, disables.KeyDisabled)
 	ch.credentials = make(map[*credential.Key]headerValue)
 	for _, key := range ch.keys.All() {
 		ch.credentials[key] = ch.auth.value(key.Secret())
@@ -292,6 +326,14 @@ func (b *channelBuilder) setTransport(ch *channel, c *Channel) error {
 	completeTransport(rt.Transport)
 	ch.transport = rt
 	return nil
+}
+
+// identity is the base URL as far as it tells upstreams apart: with or without a
+// slash at its end it is the same one.
+func identity(base *url.URL) string {
+	u := *base
+	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
+	return u.String()
 }
 
 // dialAddress returns host and port of base, for the embedded proxy's logs and

@@ -73,6 +73,9 @@ type Config struct {
 	// The circuit breakers' settings for all channels.
 	Breaker *BreakerConfig `json:"breaker,omitempty"`
 
+	// When channels and keys are taken out until an operator acts. Default: never.
+	AutoDisable *AutoDisableConfig `json:"auto_disable,omitempty"`
+
 	// Defaults for the channels' own options of the same names.
 	Defaults
 }
@@ -165,6 +168,10 @@ type Channel struct {
 	// Replaces the gateway's breaker settings, value by value.
 	Breaker *BreakerConfig `json:"breaker,omitempty"`
 
+	// Starts from the gateway's; a rule replaces the gateway's rule of the same
+	// status and text.
+	AutoDisable *AutoDisableConfig `json:"auto_disable,omitempty"`
+
 	// The options that default to the gateway's.
 	Defaults
 }
@@ -186,6 +193,55 @@ type ModelMapping struct {
 
 	// What the channel is asked for.
 	Upstream string `json:"upstream,omitempty"`
+}
+
+// AutoDisableConfig says after how many consecutive errors of one status a key or
+// a channel is taken out. That stands above the breaker: what is disabled is not
+// even probed.
+type AutoDisableConfig struct {
+	// Empty for normal operation, `off`, or `dry_run`: record and show as if it
+	// disabled, but take nothing out.
+	Mode string `json:"mode,omitempty"`
+
+	// The rules. Default: 401 three times, and 402 three times for an hour.
+	Rules []DisableRule `json:"rules,omitempty"`
+
+	// Never disable the last usable key of a channel.
+	KeepLastKey bool `json:"keep_last_key,omitempty"`
+
+	// When several keys of a channel see the same status at once, it is not the
+	// keys: none is disabled, the channel pauses. Default: 2 keys within 60s for
+	// pools of 3 or more keys, else off.
+	Correlate *Correlate `json:"correlate,omitempty"`
+}
+
+// DisableRule disables after a number of consecutive errors.
+type DisableRule struct {
+	// `401`, a class such as `5xx`, or `transport` (errors of the transport, and
+	// timeouts).
+	Status string `json:"status,omitempty"`
+
+	// Counts only errors in whose code or message this stands.
+	Match string `json:"match,omitempty"`
+
+	// How many in a row, 1 or more.
+	Times int `json:"times,omitempty"`
+
+	// For how long. Default: until an operator acts.
+	For caddy.Duration `json:"for,omitempty"`
+
+	// What is disabled: `key` or `channel`. Default: the key for 401, 402, 403 and
+	// 429, else the channel.
+	Scope string `json:"scope,omitempty"`
+}
+
+// Correlate says when errors of several keys are one error of their account.
+type Correlate struct {
+	// How many keys, 2 or more. 0: off.
+	Keys int `json:"keys"`
+
+	// Within which time.
+	Window caddy.Duration `json:"window,omitempty"`
 }
 
 // BreakerConfig are the settings of circuit breakers. What is not set keeps

@@ -81,6 +81,10 @@ func (x *exchange) nobodyUsable() *gatewayError {
 	case reasons[limited]:
 		e.status, e.code = http.StatusTooManyRequests, "rate_limited"
 		e.message = "every channel for this model is rate limited"
+	case reasons[disabled]:
+		e.code, e.retry, e.retryFalse = "channels_disabled", false, true
+		e.message = "every channel for this model is disabled"
+		return e
 	case reasons[noKey]:
 		e.status, e.code = http.StatusBadGateway, "credentials_rejected"
 		e.message = "the keys of every channel for this model are refused or missing"
@@ -88,9 +92,12 @@ func (x *exchange) nobodyUsable() *gatewayError {
 		e.message = "every channel for this model is out of service for now"
 	}
 	if reasons[probing]+reasons[full] > 0 {
-		e.returns = time.Time{} // it may be over any moment
+		e.returns = now // it may be over any moment
 	}
-	e.retryFalse = e.returns.Sub(now) > time.Minute || e.code == "credentials_rejected" && soonest.IsZero()
+	if e.returns.IsZero() { // until somebody acts
+		e.retry = false
+	}
+	e.retryFalse = !e.retry || e.returns.Sub(now) > time.Minute
 	return e
 }
 

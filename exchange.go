@@ -85,6 +85,9 @@ func newExchange(gw *gateway, r *http.Request) *exchange {
 func (x *exchange) admit(q *request.Request) {
 	x.req, x.dialect = q, q.Dialect
 	x.cands = x.gw.routes.candidates(q, x.cands)
+	for i := range x.cands {
+		x.gw.lapse(x.cands[i].channel, x.began)
+	}
 }
 
 // clientGone reports whether the client has left. It is decided by the client's

@@ -118,6 +118,9 @@ func (gw *gateway) transition(ch *channel, c breaker.Change) {
 	switch c.To {
 	case breaker.Open:
 		level, message = zapcore.WarnLevel, "circuit breaker opened"
+		if c.From == breaker.HalfOpen {
+			message = "circuit breaker opened again, the probe failed"
+		}
 	case breaker.HalfOpen:
 		message = "circuit breaker half-open, one request probes"
 	}
@@ -147,8 +150,22 @@ func (gw *gateway) transitions(ch *channel, changes []breaker.Change) {
 	}
 }
 
+// keyOut reports that a key pauses: once each time, as a key that pauses is not
+// asked.
+func (gw *gateway) keyOut(message string, a *attempt, reason string, until time.Time) {
+	gw.logger.Warn(message,
+		zap.String("channel", a.ch.name),
+		zap.String("key", a.key.ID()),
+		zap.String("model", a.model),
+		zap.String("reason", reason),
+		zap.Time("until", until))
+}
+
 // warnAnswer reports an answer that hints at a mistake in the configuration.
 func (gw *gateway) warnAnswer(a *attempt, ans *answer) {
+	if !a.ch.state.warnings.due(ans.verdict.Warn, time.Now()) {
+		return
+	}
 	gw.logger.Warn("upstream's answer is not what an API gives",
 		zap.String("channel", a.ch.name),
 		zap.String("model", a.model),

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	_ "github.com/llm-gateway/caddy-llm-gateway"
+	"github.com/llm-gateway/caddy-llm-gateway/credential"
 	"github.com/llm-gateway/caddy-llm-gateway/internal/testrig"
 )
 
@@ -69,6 +70,9 @@ func gatewayBlock(content string) string {
 	}
 	return "llm_gateway {\n" + content + "\n}"
 }
+
+// keyID is how a key is shown.
+func keyID(secret string) string { return credential.NewSecret(secret).ID() }
 
 // trip opens the breaker of a for the model.
 func (p *pair) trip(t *testing.T, model string) {

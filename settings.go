@@ -17,10 +17,15 @@ package llmgateway
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/llm-gateway/caddy-llm-gateway/autodisable"
 	"github.com/llm-gateway/caddy-llm-gateway/breaker"
 )
 
@@ -35,6 +40,9 @@ const (
 	defaultHeaderTimeoutStream = 2 * time.Minute
 	defaultHeaderTimeoutOther  = 10 * time.Minute
 	defaultIdleTimeout         = 10 * time.Minute
+	defaultCorrelateWindow     = time.Minute
+	defaultCorrelateKeys       = 2
+	defaultCorrelatePool       = 3 // from so many keys on
 )
 
 // or returns what v points to, or fallback where it points to nothing.
@@ -169,4 +177,109 @@ func (c *Config) breakerSettings(ch *Channel) breaker.Settings {
 	s.ProbeTimeoutOther = durationOr(t.Other, s.ProbeTimeoutOther)
 	s.EarlyProbe = c.earlyProbe()
 	return s
+}
+
+// disableSettings are the effective settings of auto_disable for ch.
+func (c *Config) disableSettings(ch *Channel) autodisable.Settings {
+	own, gateway := ch.AutoDisable, c.AutoDisable
+	if gateway != nil && gateway.Mode == disableOff {
+		gateway = nil // a block of the channel's own starts from nothing
+	}
+	if own == nil {
+		own = gateway
+	}
+	if own == nil || own.Mode == disableOff {
+		return autodisable.Settings{Off: true}
+	}
+	inherited := or(gateway, AutoDisableConfig{})
+	s := autodisable.Settings{
+		DryRun:      cmp.Or(own.Mode, inherited.Mode) == disableDryRun,
+		Rules:       disableRules(ch.AutoDisable, gateway),
+		KeepLastKey: own.KeepLastKey || inherited.KeepLastKey,
+	}
+	correlate := or(pick(own.Correlate, inherited.Correlate), defaultCorrelate(len(ch.Keys)))
+	s.CorrelateKeys, s.CorrelateWindow = correlate.Keys, time.Duration(correlate.Window)
+	return s
+}
+
+func defaultCorrelate(keys int) Correlate {
+	if keys < defaultCorrelatePool {
+		return Correlate{}
+	}
+	return Correlate{Keys: defaultCorrelateKeys, Window: caddy.Duration(defaultCorrelateWindow)}
+}
+
+// disableRules returns the gateway's rules, each replaced by the channel's for
+// the same errors, and then the others of the channel.
+func disableRules(channel, gateway *AutoDisableConfig) []autodisable.Rule {
+	own := or(channel, AutoDisableConfig{}).Rules
+	if gateway == nil && len(own) > 0 {
+		return compileRules(own)
+	}
+	rules := autodisable.DefaultRules()
+	if inherited := or(gateway, AutoDisableConfig{}).Rules; len(inherited) > 0 {
+		rules = compileRules(inherited)
+	}
+	for _, rule := range compileRules(own) {
+		same := func(o autodisable.Rule) bool { return sameErrors(o, rule) }
+		if i := slices.IndexFunc(rules, same); i >= 0 {
+			rules[i] = rule
+		} else {
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+func compileRules(written []DisableRule) []autodisable.Rule {
+	rules := make([]autodisable.Rule, len(written))
+	for i, r := range written {
+		rules[i], _ = r.rule()
+	}
+	return rules
+}
+
+// rule returns the rule as it is counted, and false if there is no such status.
+func (r DisableRule) rule() (autodisable.Rule, bool) {
+	rule := autodisable.Rule{Match: r.Match, Times: r.Times, For: time.Duration(r.For), Scope: disableScopes[r.Scope]}
+	switch r.Status {
+	case "4xx":
+		rule.Class = 4
+	case "5xx":
+		rule.Class = 5
+	case disableTransport:
+		rule.Transport = true
+	default:
+		n, err := strconv.Atoi(r.Status)
+		rule.Status = n
+		return rule, err == nil && len(r.Status) == 3 && n >= 400 && n <= 599
+	}
+	return rule, true
+}
+
+var disableScopes = map[string]autodisable.Scope{disableKey: autodisable.ScopeKey, disableChannel: autodisable.ScopeChannel}
+
+// sameErrors reports whether two rules count the same errors. The case of a text
+// does not matter.
+func sameErrors(a, b autodisable.Rule) bool {
+	return a.Status == b.Status && a.Class == b.Class && a.Transport == b.Transport &&
+		strings.EqualFold(a.Match, b.Match)
+}
+
+// disableWarnings tells of each rule of ch that ends for good what an outage
+// would end for a while only, since the breaker comes too late to prevent it.
+func (c *Config) disableWarnings(ch *Channel) []string {
+	b := c.breakerSettings(ch)
+	if b.Off {
+		return nil
+	}
+	var warnings []string
+	for _, r := range c.disableSettings(ch).Rules {
+		outage := r.Transport || r.Class == 5 || r.Status >= 500
+		if outage && r.For == 0 && r.Times <= b.OpenThreshold {
+			warnings = append(warnings, fmt.Sprintf(
+				"auto_disable rule %s fires before the breaker opens at %d and lasts until an operator acts", r, b.OpenThreshold))
+		}
+	}
+	return warnings
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/llm-gateway/caddy-llm-gateway/autodisable"
 	"github.com/llm-gateway/caddy-llm-gateway/breaker"
 	"github.com/llm-gateway/caddy-llm-gateway/credential"
 )
@@ -52,7 +53,7 @@ type channelStatus struct {
 	Weight   float64         `json:"weight"`
 	InFlight int64           `json:"in_flight"`
 	Errors   map[string]int  `json:"errors"`
-	Disabled *struct{}       `json:"disabled"`
+	Disabled *recordStatus   `json:"disabled"`
 	Keys     []keyStatus     `json:"keys"`
 	Breakers []breakerStatus `json:"breakers"`
 	Check    *struct{}       `json:"health_check"`
@@ -63,7 +64,25 @@ type keyStatus struct {
 	State    string         `json:"state"`
 	Errors   map[string]int `json:"errors"`
 	Until    *time.Time     `json:"until"`
-	Disabled *struct{}      `json:"disabled"`
+	Disabled *recordStatus  `json:"disabled"`
+}
+
+// recordStatus is why and since when something is disabled.
+type recordStatus struct {
+	By     string     `json:"by"`
+	Reason string     `json:"reason"`
+	Status int        `json:"status"`
+	Count  int        `json:"count"`
+	At     *time.Time `json:"at"`
+	Until  *time.Time `json:"until"`
+	DryRun bool       `json:"dry_run,omitempty"`
+}
+
+func recordOf(r *autodisable.Record, dryRun bool) *recordStatus {
+	if r == nil {
+		return nil
+	}
+	return &recordStatus{r.By, r.Reason, r.Status, r.Count, timeOrNil(r.At), timeOrNil(r.Until), dryRun && r.By == autodisable.ByAuto}
 }
 
 type breakerStatus struct {
@@ -89,6 +108,7 @@ type breakerStatus struct {
 type health string
 
 const (
+	gray   health = "gray"
 	green  health = "green"
 	yellow health = "yellow"
 	red    health = "red"
@@ -143,18 +163,36 @@ func (ch *channel) status(now time.Time) channelStatus {
 		Keys:     []keyStatus{},
 		Breakers: []breakerStatus{},
 	}
+	disables := ch.state.disables.Snapshot(now)
+	s.Errors, s.Disabled = disables.Errors, recordOf(disables.Disabled, disables.DryRun)
+	if s.Disabled != nil && !s.Disabled.DryRun {
+		s.State = stateDisabled
+	}
 	keys := ch.keys.Snapshot(now)
 	for _, k := range keys {
 		if k.ID == "" && !k.Missing {
 			continue // a channel without keys
 		}
-		s.Keys = append(s.Keys, keyStatus{ID: k.ID, State: k.State, Errors: map[string]int{}, Until: timeOrNil(k.Until)})
+		s.Keys = append(s.Keys, keyStatusOf(k, disables.Keys[k.ID]))
 	}
 	breakers := ch.state.breakers.Snapshot(now)
 	for _, b := range breakers {
 		s.Breakers = append(s.Breakers, ch.breakerStatus(b, now))
 	}
-	s.Health, s.Summary = ch.summarise(keys, breakers, now)
+	s.summarise(keys, breakers, now)
+	return s
+}
+
+const stateDisabled = "disabled"
+
+func keyStatusOf(k credential.Status, d autodisable.KeyStatus) keyStatus {
+	s := keyStatus{ID: k.ID, State: k.State, Errors: d.Errors, Until: timeOrNil(k.Until), Disabled: recordOf(d.Disabled, d.DryRun)}
+	if s.Errors == nil {
+		s.Errors = map[string]int{}
+	}
+	if s.Disabled != nil && !s.Disabled.DryRun {
+		s.State, s.Until = stateDisabled, s.Disabled.Until
+	}
 	return s
 }
 
@@ -184,7 +222,18 @@ func (ch *channel) breakerStatus(b breaker.Status, now time.Time) breakerStatus 
 	if b.LimitedUntil.After(now) {
 		s.LimitedUntil = timeOrNil(b.LimitedUntil)
 	}
-	if !b.NextProbeAt.IsZero() {
+	// With every key out the pair takes nothing, whatever its breaker says.
+	if keys := ch.keys.Look(b.Model, now); keys.Usable == 0 {
+		s.EffectiveWeight = 0
+		if keys.Reason == credential.Limited && s.LimitedUntil == nil {
+			s.LimitedUntil = timeOrNil(keys.Return)
+		}
+	}
+	switch {
+	case b.NextProbeAt.IsZero():
+	case b.State == breaker.HalfOpen:
+		s.NextProbeIn = "due"
+	default:
 		s.NextProbeIn = relative(b.NextProbeAt, now)
 	}
 	return s
@@ -201,9 +250,12 @@ func timeOrNil(t time.Time) *time.Time {
 // relative says how far t is from now: "4 minutes from now", "12 seconds ago".
 func relative(t, now time.Time) string { return humanize.RelTime(t, now, "ago", "from now") }
 
-// summarise gives the channel's colour and the reasons for it, the worst first.
-func (ch *channel) summarise(keys []credential.Status, breakers []breaker.Status, now time.Time) (health, string) {
+// summarise sets the channel's colour and the reasons for it, the worst first.
+func (s *channelStatus) summarise(keys []credential.Status, breakers []breaker.Status, now time.Time) {
 	var bad, poor []string
+	if s.State == stateDisabled {
+		bad = append(bad, disabledText(s.Disabled, now))
+	}
 	for _, b := range breakers {
 		if what, worst := breakerTrouble(b, now); worst {
 			bad = append(bad, what)
@@ -211,18 +263,34 @@ func (ch *channel) summarise(keys []credential.Status, breakers []breaker.Status
 			poor = append(poor, what)
 		}
 	}
-	if what, worst := keyTrouble(keys); worst {
+	if what, worst := s.keyTrouble(keys); worst {
 		bad = append([]string{what}, bad...)
 	} else if what != "" {
 		poor = append(poor, what)
 	}
-	switch all := append(bad, poor...); {
-	case len(bad) > 0:
-		return red, strings.Join(all, "; ")
-	case len(poor) > 0:
-		return yellow, strings.Join(all, "; ")
+	s.Health, s.Summary = green, "ok"
+	if all := append(bad, poor...); len(all) > 0 {
+		s.Health, s.Summary = yellow, strings.Join(all, "; ")
 	}
-	return green, "ok"
+	switch {
+	case s.State == stateDisabled && s.Disabled.By == autodisable.ByOperator:
+		s.Health = gray
+	case len(bad) > 0:
+		s.Health = red
+	}
+}
+
+func disabledText(r *recordStatus, now time.Time) string {
+	text := "disabled by an operator"
+	if r.By == autodisable.ByAuto {
+		text = r.Reason
+	} else if r.Reason != "" {
+		text += ": " + r.Reason
+	}
+	if r.Until != nil {
+		text += ", until " + relative(*r.Until, now)
+	}
+	return text
 }
 
 func breakerTrouble(b breaker.Status, now time.Time) (what string, worst bool) {
@@ -230,9 +298,14 @@ func breakerTrouble(b breaker.Status, now time.Time) (what string, worst bool) {
 	if model == "" {
 		model = "requests without a model"
 	}
+	if b.DryRun {
+		model += " (dry run)"
+	}
 	switch {
 	case b.State == breaker.Open && b.Held && b.NextProbeAt.IsZero():
 		return model + " opened by an operator", true
+	case b.State == breaker.Open && b.Held:
+		return fmt.Sprintf("%s opened by an operator, back %s", model, relative(b.NextProbeAt, now)), true
 	case b.State == breaker.Open:
 		return fmt.Sprintf("%s open, probe %s", model, relative(b.NextProbeAt, now)), true
 	case b.State == breaker.HalfOpen && b.ProbeInFlight:
@@ -240,7 +313,7 @@ func breakerTrouble(b breaker.Status, now time.Time) (what string, worst bool) {
 	case b.State == breaker.HalfOpen:
 		return model + " half-open, the next request probes", false
 	case b.LimitedUntil.After(now):
-		return fmt.Sprintf("%s limited until %s", model, relative(b.LimitedUntil, now)), false
+		return fmt.Sprintf("%s limited, back %s", model, relative(b.LimitedUntil, now)), false
 	case b.Degraded:
 		return fmt.Sprintf("%s degraded after %s", model, failures(b.ConsecutiveFailures)), false
 	case b.ConsecutiveFailures > 0:
@@ -256,13 +329,14 @@ func failures(n int) string {
 	return fmt.Sprintf("%d consecutive failures", n)
 }
 
-func keyTrouble(keys []credential.Status) (what string, worst bool) {
+func (s *channelStatus) keyTrouble(keys []credential.Status) (what string, worst bool) {
 	out, limited := 0, 0
 	for _, k := range keys {
+		disabled := slices.ContainsFunc(s.Keys, func(shown keyStatus) bool { return shown.ID == k.ID && shown.State == stateDisabled })
 		switch {
-		case k.State == "paused" || k.Missing:
+		case disabled || k.State == credential.StatePaused:
 			out++
-		case k.State == "limited":
+		case k.State == credential.StateLimited:
 			limited++
 		}
 	}

@@ -67,6 +67,7 @@ func (a *attempt) roundTrip() (*http.Response, error) {
 			return nil, context.Canceled
 		}
 		a.chargeKey(&ans.verdict, now)
+		a.countError(ans, ans.verdict, now)
 		a.record(ans, ans.verdict, now)
 		if a.tryAnotherKey(ans.verdict) {
 			a.x.keep(ans)

@@ -37,6 +37,11 @@ const (
 	errorsCaddy        = "caddy"
 	limitKey           = "key"
 	limitChannel       = "channel"
+	disableOff         = "off"
+	disableDryRun      = "dry_run"
+	disableKey         = "key"
+	disableChannel     = "channel"
+	disableTransport   = "transport"
 	authBearer         = "bearer"
 	authHeader         = "header"
 	authNone           = "none"
@@ -50,7 +55,7 @@ const (
 // configError is a fault in the configuration.
 type configError struct {
 	Channel string // empty: the gateway's own
-	Option  string // as in a Caddyfile; within a breaker block "breaker <name>"
+	Option  string // as in a Caddyfile; within a block "breaker <name>" and so on
 	Msg     string // follows the option's name in a sentence; no secrets
 
 	// at tells which of several values of the option is meant, so that the
@@ -169,6 +174,7 @@ func (k *checker) checkGateway() error {
 			"errors", "must be %s or %s, not %q", errorsProvider, errorsCaddy, k.Errors),
 		k.checkDefaults(k.Defaults),
 		k.checkBreaker(k.Breaker, or(k.Breaker, BreakerConfig{})),
+		k.checkAutoDisable(k.AutoDisable, k.anyKeys()),
 	)
 }
 
@@ -180,8 +186,13 @@ func (k *checker) checkRetrying() error {
 		k.require(k.TryDuration == nil || !none, "try_duration", "has no effect with retries 0"),
 		k.checkStatuses("retry_on", k.RetryOn, 300),
 		k.require(len(k.RetryOn) == 0 || !none, "retry_on", "has no effect with retries 0"),
-		k.checkLimitScope(k.LimitScope, slices.ContainsFunc(k.Channels, func(ch *Channel) bool { return len(ch.Keys) > 0 })),
+		k.checkLimitScope(k.LimitScope, k.anyKeys()),
 	)
+}
+
+// anyKeys reports whether a channel has a key.
+func (k *checker) anyKeys() bool {
+	return slices.ContainsFunc(k.Channels, func(ch *Channel) bool { return len(ch.Keys) > 0 })
 }
 
 // checkStatuses checks a list of statuses and classes, none below least.

@@ -51,6 +51,7 @@ func (k *checker) checkChannel(ch *Channel) error {
 		k.checkDefaults(ch.Defaults),
 		k.checkTLS(ch.TransportRaw, base),
 		k.checkBreaker(ch.Breaker, k.breakerConfig(ch)),
+		k.checkAutoDisable(ch.AutoDisable, len(ch.Keys) > 0),
 	)
 }
 
@@ -63,8 +64,13 @@ func (k *checker) checkProvider(id string) error {
 func (k *checker) checkKeys(keys []string) error {
 	for i, key := range keys {
 		at := strconv.Itoa(i)
-		if strings.TrimSpace(key) == "" {
+		switch {
+		case strings.TrimSpace(key) == "":
 			return k.fault("key", at, "number %d is empty", i+1)
+		case strings.EqualFold(key, "bearer"):
+			return k.fault("key", at, "number %d is the word bearer: write the key alone, auth says how it is sent", i+1)
+		case strings.HasPrefix(key, "$"):
+			return k.fault("key", at, "number %d begins with a dollar sign: write {env.NAME} for an environment variable", i+1)
 		}
 		if first := slices.Index(keys, key); first < i {
 			return k.fault("key", at, "number %d is the same as number %d", i+1, first+1)
@@ -166,6 +172,9 @@ func (k *checker) checkModels(ch *Channel) error {
 		at := strconv.Itoa(i)
 		if pattern == "" {
 			return k.fault("models", at, "has an empty name")
+		}
+		if strings.HasSuffix(pattern, ",") {
+			return k.fault("models", at, "has %q: names are separated by spaces", pattern)
 		}
 		if slices.Contains(ch.Models[:i], pattern) {
 			return k.fault("models", at, "has %q twice", pattern)

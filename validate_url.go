@@ -17,6 +17,7 @@ package llmgateway
 import (
 	"errors"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,11 +56,16 @@ func checkBaseURL(u *url.URL, s string) error {
 		return errors.New("must not have spaces or control characters")
 	case strings.Contains(s, "#"):
 		return errors.New("must not have a fragment")
+	case endpoint.MatchString(u.Path):
+		return errors.New("must end before the endpoint, as in https://api.openai.com/v1")
 	case hasDotSegment(u.Path):
 		return errors.New("must not have . or .. in its path")
 	}
 	return nil
 }
+
+// endpoint finds paths that clients append themselves.
+var endpoint = regexp.MustCompile(`/(chat/completions|completions|responses|embeddings|messages)/?$`)
 
 func validPort(port string) bool {
 	n, err := strconv.ParseUint(port, 10, 16)

@@ -120,6 +120,9 @@ func (b *watchedBody) end(err error) {
 	}
 	r, whole := b.judge(err, now)
 	b.a.chargeKey(&r, now)
+	if err != io.EOF {
+		b.a.countError(&answer{}, r, now)
+	}
 	b.a.settle(r, now)
 	b.a.record(b.ans, r, now)
 	x.outcome, b.err = outcomeServed, io.EOF

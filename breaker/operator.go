@@ -36,6 +36,18 @@ func (s *Set) Pause(model string, now, until time.Time) {
 	}
 }
 
+// EndPauses ends the pauses of all models. Breakers and streaks stay as they are.
+func (s *Set) EndPauses() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.table.all {
+		if st := *p.state.Load(); !st.limitTo.IsZero() {
+			st.limitFrom, st.limitTo = time.Time{}, time.Time{}
+			s.publish(p, st, Change{})
+		}
+	}
+}
+
 // ForgetCredential takes back what failures with Cause.Credential did, because
 // the channel's credentials changed. Streaks lose those failures, and a breaker
 // closes if what remains of its streak would not have opened it; an operator's

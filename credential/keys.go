@@ -43,6 +43,8 @@ const (
 	// Limited means that every key is out, and at least one of them only
 	// because it is over its limit.
 	Limited
+	// Disabled means that every key was disabled from outside.
+	Disabled
 )
 
 // Availability tells how many keys can be used.
@@ -62,11 +64,51 @@ type Keys struct {
 	pool    *Pool
 	keys    []*Key
 	missing int
+	// disabled tells of keys that were disabled from outside, anyDisabled whether
+	// it needs to be asked.
+	disabled    func(id string, now time.Time) bool
+	anyDisabled func(now time.Time) bool
 
 	// turn is written by every Pick, the fields above are only read: it has a
 	// cache line of its own.
 	_    [64]byte
 	turn atomic.Uint32
+}
+
+// Outside sets who disables keys from outside: anyDisabled tells quickly whether
+// any is, disabled whether that one is. Call it before the first Pick.
+func (ks *Keys) Outside(anyDisabled func(now time.Time) bool, disabled func(id string, now time.Time) bool) {
+	ks.anyDisabled, ks.disabled = anyDisabled, disabled
+}
+
+func (ks *Keys) outside(now time.Time) bool { return ks.anyDisabled != nil && ks.anyDisabled(now) }
+
+func (ks *Keys) isDisabled(k *Key, now time.Time) bool {
+	return ks.disabled != nil && k.ID() != "" && ks.disabled(k.ID(), now)
+}
+
+// Forgive forgets what is known of the key with that id, its pauses too. It
+// reports whether there is such a key.
+func (ks *Keys) Forgive(id string) bool {
+	for _, k := range ks.keys {
+		if k.ID() == id {
+			k.state.forget()
+			return true
+		}
+	}
+	return false
+}
+
+// Usable reports whether the key with that id is neither refused nor limited for
+// model. It does not ask who disables keys from outside.
+func (ks *Keys) Usable(id, model string, now time.Time) bool {
+	for _, k := range ks.keys {
+		if k.ID() == id {
+			reason, _ := k.state.standing(model, now)
+			return reason == Ok
+		}
+	}
+	return false
 }
 
 // Len returns the number of keys, 1 for a channel without keys, which has the
@@ -83,7 +125,7 @@ func (ks *Keys) Missing() int { return ks.missing }
 // Pick returns the next key that can be used for model and is not among tried,
 // round robin over such keys, or nil if there is none.
 func (ks *Keys) Pick(model string, now time.Time, tried []*Key) *Key {
-	if len(tried) > 0 || ks.pool.noted.Load() > 0 {
+	if len(tried) > 0 || ks.pool.noted.Load() > 0 || ks.outside(now) {
 		return ks.pick(model, now, tried)
 	}
 	if len(ks.keys) == 0 {
@@ -97,7 +139,7 @@ func (ks *Keys) Pick(model string, now time.Time, tried []*Key) *Key {
 func (ks *Keys) pick(model string, now time.Time, tried []*Key) *Key {
 	usable := 0
 	for _, k := range ks.keys {
-		if k.usable(model, now, tried) {
+		if ks.usable(k, model, now, tried) {
 			usable++
 		}
 	}
@@ -115,7 +157,7 @@ func (ks *Keys) pick(model string, now time.Time, tried []*Key) *Key {
 // out meanwhile.
 func (ks *Keys) nth(n int, model string, now time.Time, tried []*Key) (chosen *Key) {
 	for _, k := range ks.keys {
-		if !k.usable(model, now, tried) {
+		if !ks.usable(k, model, now, tried) {
 			continue
 		}
 		chosen = k
@@ -135,22 +177,26 @@ func (ks *Keys) next(n int) int {
 	return int((ks.turn.Add(1) - 1) % uint32(n))
 }
 
-func (k *Key) usable(model string, now time.Time, tried []*Key) bool {
+func (ks *Keys) usable(k *Key, model string, now time.Time, tried []*Key) bool {
 	reason, _ := k.state.standing(model, now)
-	return reason == Ok && !slices.Contains(tried, k)
+	return reason == Ok && !slices.Contains(tried, k) && !ks.isDisabled(k, now)
 }
 
 // Look tells whether Pick would find a key for model. It changes nothing.
 func (ks *Keys) Look(model string, now time.Time) Availability {
-	if n := len(ks.keys); n > 0 && ks.pool.noted.Load() == 0 {
+	if n := len(ks.keys); n > 0 && ks.pool.noted.Load() == 0 && !ks.outside(now) {
 		return Availability{Usable: n}
 	}
 	return ks.look(model, now)
 }
 
 func (ks *Keys) look(model string, now time.Time) Availability {
-	usable, out := 0, Availability{Reason: NoKey}
+	usable, disabled, out := 0, 0, Availability{Reason: NoKey}
 	for _, k := range ks.keys {
+		if ks.isDisabled(k, now) {
+			disabled++
+			continue
+		}
 		reason, until := k.state.standing(model, now)
 		if reason == Ok {
 			usable++
@@ -161,8 +207,11 @@ func (ks *Keys) look(model string, now time.Time) Availability {
 			out.Return = until
 		}
 	}
-	if usable > 0 {
+	switch {
+	case usable > 0:
 		return Availability{Usable: usable}
+	case disabled > 0 && disabled == len(ks.keys):
+		return Availability{Reason: Disabled}
 	}
 	return out
 }

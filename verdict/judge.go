@@ -34,6 +34,7 @@ const (
 	missing // the model
 	broken  // the upstream
 	forbidden
+	content // of the request: what it asks for is refused
 )
 
 // results are the verdicts of the outcomes, as far as they are always the same.
@@ -47,6 +48,7 @@ var results = [...]Result{
 	missing:      {Verdict: Failure, Elsewhere: true, ModelMissing: true},
 	broken:       {Verdict: Failure, Elsewhere: true},
 	forbidden:    {Verdict: Neutral, Elsewhere: true, Forbidden: true},
+	content:      {Verdict: Neutral, Content: true},
 }
 
 // candidate is an error that is to be judged.

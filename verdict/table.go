@@ -130,9 +130,9 @@ var generalRules = []rule{
 	{on: []int{429}, codes: words("rate_limit_exceeded rate_limit_error"), then: limited},
 	{on: []int{400, 403, 404, 410}, codes: words("model_not_found"), then: missing},
 	{codes: words("context_length_exceeded"), then: clientFault},
-	{on: []int{400, 403, 422}, codes: words("content_filter content_policy_violation moderation_blocked ResponsibleAIPolicyViolation"), then: clientFault},
-	{on: []int{403}, codes: words("*moderation* *content_policy* *content_filter*"), then: clientFault},
-	{on: []int{403}, texts: []string{"moderation", "content policy"}, then: clientFault},
+	{on: []int{400, 403, 422}, codes: words("content_filter content_policy_violation moderation_blocked ResponsibleAIPolicyViolation"), then: content},
+	{on: []int{403}, codes: words("*moderation* *content_policy* *content_filter*"), then: content},
+	{on: []int{403}, texts: []string{"moderation", "content policy"}, then: content},
 	{on: []int{404, 410}, names: true, then: missing},
 	{on: []int{404, 410}, texts: []string{"model not found", "model does not exist"}, then: missing},
 }

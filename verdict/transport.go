@@ -101,7 +101,7 @@ var (
 // what it does not know for a connection that broke.
 func OfTransport(err error) (Transport, string) {
 	if err == nil {
-		return Reset, "reset"
+		return Reset, "connection reset"
 	}
 	if text := localText(err); text != "" {
 		return Local, "local: " + text
@@ -194,11 +194,11 @@ func brokenConnection(err error) (Transport, string) {
 	text := strings.ToLower(err.Error())
 	switch {
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return Reset, "reset"
+		return Reset, "connection reset"
 	case containsAny(text, garbageTexts):
 		return Garbage, "garbage: malformed response"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), containsAny(text, resetTexts):
-		return Reset, "reset"
+		return Reset, "connection reset"
 	}
-	return Reset, "reset: other"
+	return Reset, "connection broken"
 }

@@ -45,7 +45,7 @@ func TestTransportErrors(t *testing.T) {
 		kind Transport
 		text string
 	}{
-		{nil, Reset, "reset"},
+		{nil, Reset, "connection reset"},
 		{context.Canceled, Local, "local: canceled"},
 		{context.DeadlineExceeded, Timeout, "timeout"},
 		{fmt.Errorf("x: %w", os.ErrDeadlineExceeded), Timeout, "timeout"},
@@ -65,16 +65,16 @@ func TestTransportErrors(t *testing.T) {
 		{errors.New("remote error: tls: handshake failure"), TLS, "tls: handshake"},
 		{errors.New("net/http: TLS handshake timeout"), TLS, "tls: timeout"},
 		{errors.New("http: server gave HTTP response to HTTPS client"), TLS, "tls: no TLS"},
-		{io.EOF, Reset, "reset"},
-		{io.ErrUnexpectedEOF, Reset, "reset"},
-		{read(syscall.ECONNRESET), Reset, "reset"},
-		{read(syscall.EPIPE), Reset, "reset"},
-		{errors.New("http: server closed idle connection"), Reset, "reset"},
-		{errors.New("stream error: stream ID 1; INTERNAL_ERROR; received from peer"), Reset, "reset"},
-		{errors.New("http2: server sent GOAWAY and closed the connection"), Reset, "reset"},
+		{io.EOF, Reset, "connection reset"},
+		{io.ErrUnexpectedEOF, Reset, "connection reset"},
+		{read(syscall.ECONNRESET), Reset, "connection reset"},
+		{read(syscall.EPIPE), Reset, "connection reset"},
+		{errors.New("http: server closed idle connection"), Reset, "connection reset"},
+		{errors.New("stream error: stream ID 1; INTERNAL_ERROR; received from peer"), Reset, "connection reset"},
+		{errors.New("http2: server sent GOAWAY and closed the connection"), Reset, "connection reset"},
 		{errors.New("net/http: HTTP/1.x transport connection broken: malformed HTTP response \"secret\""), Garbage, "garbage: malformed response"},
 		{errors.New("net/http: server response headers exceeded 1 bytes; aborted"), Garbage, "garbage: malformed response"},
-		{errors.New("secret"), Reset, "reset: other"},
+		{errors.New("secret"), Reset, "connection broken"},
 	}
 	for _, tt := range tests {
 		kind, text := OfTransport(tt.err)

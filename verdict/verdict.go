@@ -84,6 +84,9 @@ type Result struct {
 	// the request. It is neutral; the second in a row of one key speaks against
 	// the key.
 	Forbidden bool
+	// Content marks a refusal of what the request asks for: by a content filter,
+	// or a policy about content.
+	Content bool
 	// Billing marks a credential that is refused for lack of money or quota.
 	Billing bool
 	// Code is the provider's own code or type of the error, empty if there is
@@ -125,6 +128,10 @@ func OfAnswer(a Answer) Result {
 	r.Reason = statusReason(a.Status, r.Code)
 	return r
 }
+
+// Message returns the text of an error body, for matching only: it may repeat
+// what the client sent. It is empty if there is none.
+func Message(h http.Header, body []byte) string { return readBody(h, body).message }
 
 // family is the provider whose rules a dialect brings with it: servers that
 // speak another's dialect use its codes.

@@ -94,6 +94,9 @@ func start(t testing.TB, globals, directives string, options ...func(*Gateway)) 
 	for _, option := range options {
 		option(g)
 	}
+	// A server that a reload stops closes its idle connections, just when a
+	// client may send the next request on one.
+	g.Client.Transport.(*http.Transport).DisableKeepAlives = !g.quiet
 	if err := g.Reload(directives); err != nil {
 		t.Fatalf("starting: %v", err)
 	}
@@ -261,7 +264,9 @@ type Status struct {
 type Channel struct {
 	Name     string    `json:"name"`
 	Provider string    `json:"provider"`
+	State    string    `json:"state"`
 	Health   string    `json:"health"`
+	Disabled *Record   `json:"disabled"`
 	Summary  string    `json:"summary"`
 	InFlight int       `json:"in_flight"`
 	Keys     []Key     `json:"keys"`
@@ -270,9 +275,18 @@ type Channel struct {
 
 // Key is one key's status.
 type Key struct {
-	ID    string     `json:"id"`
-	State string     `json:"state"`
-	Until *time.Time `json:"until"`
+	ID       string     `json:"id"`
+	State    string     `json:"state"`
+	Until    *time.Time `json:"until"`
+	Disabled *Record    `json:"disabled"`
+}
+
+// Record is why something is disabled.
+type Record struct {
+	By     string     `json:"by"`
+	Reason string     `json:"reason"`
+	Until  *time.Time `json:"until"`
+	DryRun bool       `json:"dry_run"`
 }
 
 // Breaker is one breaker's status.
