@@ -64,6 +64,8 @@ func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 		return serveStatus(w, r)
 	case "explain":
 		return serveExplain(w, r)
+	case "events":
+		return serveEvents(w, r)
 	}
 	parts := strings.Split(path, "/")
 	if len(parts) >= 4 && parts[1] == "channels" {

@@ -58,6 +58,9 @@ func (gw *gateway) disableChanged(ch *channel, c autodisable.Change) {
 	if c.Zero() {
 		return
 	}
+	if !c.Correlated {
+		gw.disableEvent(ch, c)
+	}
 	what := "channel"
 	fields := []zap.Field{zap.String("channel", ch.name)}
 	if c.Key != "" {

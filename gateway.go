@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -44,6 +45,8 @@ type gateway struct {
 	caddyErrors  bool // the server's error routes render our errors
 
 	logger *zap.Logger
+	ctx    caddy.Context
+	events *caddyevents.App
 }
 
 func newGateway(ctx caddy.Context, h *Handler, app *App) (*gateway, error) {
@@ -58,7 +61,13 @@ func newGateway(ctx caddy.Context, h *Handler, app *App) (*gateway, error) {
 		maxBody:      cfg.maxBody(),
 		caddyErrors:  cfg.Errors == "caddy",
 		logger:       h.logger.With(zap.String("gateway", cfg.name())),
+		ctx:          ctx,
 	}
+	events, err := ctx.App("events")
+	if err != nil {
+		return nil, err
+	}
+	gw.events = events.(*caddyevents.App)
 	b := channelBuilder{ctx: ctx, logger: gw.logger, cfg: cfg, gateway: gw.name, acquire: app.acquire}
 	byName := make(map[string]*channel, len(cfg.Channels))
 	for _, c := range cfg.Channels {
@@ -71,7 +80,6 @@ func newGateway(ctx caddy.Context, h *Handler, app *App) (*gateway, error) {
 	}
 	linkBackups(cfg, byName)
 	gw.routes = newRoutes(gw.channels)
-	var err error
 	if gw.policy, err = h.loadPolicy(ctx); err != nil {
 		return nil, fmt.Errorf("gateway %s: %w", gw.name, err)
 	}
@@ -114,6 +122,7 @@ func (gw *gateway) transition(ch *channel, c breaker.Change) {
 	if c.Zero() || c.From == c.To {
 		return
 	}
+	gw.breakerEvent(ch, c)
 	level, message := zapcore.InfoLevel, "circuit breaker closed"
 	switch c.To {
 	case breaker.Open:

@@ -68,6 +68,12 @@ func StartQuiet(t testing.TB, directives string) *Gateway {
 
 func quiet(g *Gateway) { g.quiet = true }
 
+// StartWith is Start with more global options.
+func StartWith(t testing.TB, globals, directives string) *Gateway {
+	t.Helper()
+	return start(t, globals, directives)
+}
+
 // StartH2C is Start with a site that speaks HTTP/2 without TLS too.
 func StartH2C(t testing.TB, directives string) *Gateway {
 	t.Helper()
