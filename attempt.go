@@ -47,6 +47,7 @@ type attempt struct {
 	policyHeader http.Header // for the client, if this attempt is relayed
 	body         watchedBody // what the client reads of a success
 	delivered    bool        // content went to the client
+	budgeted     bool        // it holds a place in the retry budget
 	settled      bool
 	released     bool
 
@@ -200,6 +201,9 @@ func (a *attempt) release() {
 	a.released = true
 	a.end()
 	a.ch.state.inFlight.Add(-1)
+	if a.budgeted {
+		a.x.gw.budget.giveBack()
+	}
 }
 
 // abandon ends an attempt that ServeHTTP leaves behind: one that was reserved

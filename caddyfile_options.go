@@ -18,6 +18,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -42,11 +43,11 @@ func init() {
 		"max_body":       {usage: "<size>", parse: func(p *parser, c *Config) error { return p.size(&c.MaxBody) }},
 		"errors":         {usage: "provider | caddy", parse: func(p *parser, c *Config) error { return p.word(&c.Errors) }},
 		"try_duration":   {usage: "<duration> | off", parse: func(p *parser, c *Config) error { return p.durationOrOff(&c.TryDuration) }},
+		"retry_budget":   {usage: "<percent> [<min>] | off", parse: parseRetryBudget},
 		"retry_on":       {usage: "<status>...", parse: func(p *parser, c *Config) error { return p.statuses(&c.RetryOn) }},
 		"second_opinion": only[*Config]("0", "off"),
 		"peek_timeout":   only[*Config]("0", "off"),
 		"all_open":       only[*Config]("fail_fast"),
-		"retry_budget":   only[*Config]("off"),
 
 		"affinity":           {unavailable: true},
 		"buffer_total":       {unavailable: true},
@@ -117,6 +118,30 @@ var breakerOptions = map[string]option[*BreakerConfig]{
 	"max_probe_interval": {usage: "<duration>", parse: func(p *parser, b *BreakerConfig) error { return p.duration(&b.MaxProbeInterval) }},
 	"jitter":             {usage: "<percent>", parse: func(p *parser, b *BreakerConfig) error { return p.number(&b.Jitter, "%") }},
 	"probe_timeout":      {usage: "<stream> [<other>]", parse: func(p *parser, b *BreakerConfig) error { return p.timeouts(&b.ProbeTimeout) }},
+}
+
+func parseRetryBudget(p *parser, c *Config) error {
+	args, err := p.args(1, 2)
+	if err != nil {
+		return err
+	}
+	if args[0] == "off" && len(args) == 1 {
+		c.RetryBudget = &RetryBudget{Off: true}
+		return nil
+	}
+	b := new(RetryBudget)
+	if b.Percent, err = strconv.ParseFloat(strings.TrimSuffix(args[0], "%"), 64); err != nil {
+		return p.fail("must be a percentage, not %q", args[0])
+	}
+	if len(args) == 2 {
+		n, err := strconv.Atoi(args[1])
+		if err != nil {
+			return p.fail("must have a whole number as its minimum, not %q", args[1])
+		}
+		b.Min = &n
+	}
+	c.RetryBudget = b
+	return nil
 }
 
 func parseChannel(p *parser, c *Config) error {

@@ -51,6 +51,11 @@ type Config struct {
 	// the transport always are. Default: 401, 402, 403, 408, 425, 429 and 5xx.
 	RetryOn []int `json:"retry_on,omitempty"`
 
+	// How many retries may be in flight at once, so that an outage does not double
+	// the load. The first move of a request to a channel whose breaker is closed
+	// is free. Default: 20 percent of the requests in flight, and at least 10.
+	RetryBudget *RetryBudget `json:"retry_budget,omitempty"`
+
 	// How long after opening, and then how often, one request may probe an
 	// open pair before its time when the candidates of the request are all
 	// open. 0 turns it off. Default: 10s.
@@ -193,6 +198,18 @@ type ModelMapping struct {
 
 	// What the channel is asked for.
 	Upstream string `json:"upstream,omitempty"`
+}
+
+// RetryBudget bounds the retries in flight.
+type RetryBudget struct {
+	// No bound.
+	Off bool `json:"off,omitempty"`
+
+	// Percent of the requests in flight, 0 to 1000.
+	Percent float64 `json:"percent,omitempty"`
+
+	// This many are always allowed. Default: 10.
+	Min *int `json:"min,omitempty"`
 }
 
 // AutoDisableConfig says after how many consecutive errors of one status a key or

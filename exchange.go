@@ -20,6 +20,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/llm-gateway/caddy-llm-gateway/breaker"
 	"github.com/llm-gateway/caddy-llm-gateway/dialect"
 	"github.com/llm-gateway/caddy-llm-gateway/request"
 	"github.com/llm-gateway/caddy-llm-gateway/verdict"
@@ -77,6 +78,7 @@ func exchangeOf(ctx context.Context) *exchange {
 func newExchange(gw *gateway, r *http.Request) *exchange {
 	x := &exchange{gw: gw, orig: r, ctx: r.Context(), began: time.Now()}
 	x.cands, x.pool, x.records = x.candBuf[:0], x.poolBuf[:0], x.recordBuf[:0]
+	gw.budget.requests.Add(1)
 	x.showInLogs()
 	return x
 }
@@ -230,13 +232,42 @@ func (x *exchange) hasOther() bool {
 
 // reserve takes everything that an attempt at c needs, or nothing at all.
 func (x *exchange) reserve(c *candidate, now time.Time, early bool) bool {
-	if !c.takePlace() {
+	budgeted := !x.freeMove(c, now)
+	if budgeted && !x.gw.budget.take() {
 		return false
+	}
+	a := x.admitted(c, now, early)
+	if a == nil {
+		if budgeted {
+			x.gw.budget.giveBack()
+		}
+		return false
+	}
+	a.budgeted = budgeted
+	c.tried = true
+	x.attempts++
+	x.triedClosed = x.triedClosed || !a.permit.Probe()
+	a.policyHeader = x.policyHeader
+	x.current = a
+	return true
+}
+
+// freeMove reports whether an attempt at c needs no budget: the first one, and
+// the first move away from a channel if it goes to one whose breaker is closed.
+func (x *exchange) freeMove(c *candidate, now time.Time) bool {
+	return x.attempts == 0 || x.attempts == 1 && c.state.breakers.Look(c.model, now).State == breaker.Closed
+}
+
+// admitted returns an attempt with a place, a key and a permit; nil if one of
+// them is not to be had.
+func (x *exchange) admitted(c *candidate, now time.Time, early bool) *attempt {
+	if !c.takePlace() {
+		return nil
 	}
 	key := c.keys.Pick(c.model, now, nil)
 	if key == nil {
 		c.state.inFlight.Add(-1)
-		return false
+		return nil
 	}
 	a := newAttempt(x, c, key)
 	admit := c.state.breakers.Admit
@@ -247,14 +278,9 @@ func (x *exchange) reserve(c *candidate, now time.Time, early bool) bool {
 	x.gw.transition(c.channel, change)
 	if !ok {
 		c.state.inFlight.Add(-1)
-		return false
+		return nil
 	}
-	c.tried = true
-	x.attempts++
-	x.triedClosed = x.triedClosed || !a.permit.Probe()
-	a.policyHeader = x.policyHeader
-	x.current = a
-	return true
+	return a
 }
 
 // takePlace counts an attempt in, unless the channel is full.
@@ -278,6 +304,7 @@ func (c *candidate) takePlace() bool {
 // left: normally, by an error, or by the panic with which the embedded proxy
 // aborts a response.
 func (x *exchange) finish() {
+	x.gw.budget.requests.Add(-1)
 	if x.current != nil {
 		x.current.abandon()
 	}

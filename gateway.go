@@ -40,6 +40,7 @@ type gateway struct {
 	retries      int
 	tryDuration  time.Duration // 0: off
 	retryOn      []int         // nil: by verdict
+	budget       retryBudget
 	abandonAfter time.Duration // 0: off
 	maxBody      int64
 	caddyErrors  bool // the server's error routes render our errors
@@ -57,6 +58,7 @@ func newGateway(ctx caddy.Context, h *Handler, app *App) (*gateway, error) {
 		retries:      cfg.retries(),
 		tryDuration:  durationOr(cfg.TryDuration, 0),
 		retryOn:      cfg.RetryOn,
+		budget:       newRetryBudget(cfg.RetryBudget),
 		abandonAfter: cfg.abandonAfter(),
 		maxBody:      cfg.maxBody(),
 		caddyErrors:  cfg.Errors == "caddy",

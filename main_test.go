@@ -71,6 +71,9 @@ func gatewayBlock(content string) string {
 	return "llm_gateway {\n" + content + "\n}"
 }
 
+// plainBlock is a directive with nothing but content.
+func plainBlock(content string) string { return "llm_gateway {\n" + content + "\n}" }
+
 // keyID is how a key is shown.
 func keyID(secret string) string { return credential.NewSecret(secret).ID() }
 

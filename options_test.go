@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -171,5 +172,54 @@ func TestModelListsAreAnsweredFromTheConfig(t *testing.T) {
 	}
 	if got := get(http.MethodGet, "/v1/models"); got.Status != 200 || us[0].Count() != 2 {
 		t.Errorf("nothing is written, so the list is proxied: %d", got.Status)
+	}
+}
+
+// When everything fails at once, retries stay within their budget; the first
+// move to a channel whose breaker is closed is free.
+func TestRetryBudgetBoundsTheRetriesInFlight(t *testing.T) {
+	for _, c := range []struct {
+		option string
+		third  int // sends to the third channel
+	}{{"retry_budget 0 2", 2}, {"retry_budget 50% 0", 5}, {"retry_budget off", 10}, {"", 10}} {
+		t.Run(c.option, func(t *testing.T) {
+			us := upstreams(t, 3)
+			g := testrig.Start(t, plainBlock("breaker off\n"+c.option+"\n"+channelBlock("a", us[0])+
+				channelBlock("b", us[1], "priority 1")+channelBlock("c", us[2], "priority 2")))
+			var waiting, moved sync.WaitGroup
+			waiting.Add(10)
+			us[0].Answer(func(w http.ResponseWriter, r *http.Request) { // all ten are in flight before any moves on
+				waiting.Done()
+				waiting.Wait()
+				testrig.Fail(500, "")(w, r)
+			})
+			moved.Add(10)
+			us[1].Answer(func(w http.ResponseWriter, r *http.Request) {
+				moved.Done()
+				moved.Wait()
+				testrig.Fail(500, "")(w, r)
+			})
+			release := make(chan struct{})
+			us[2].Answer(func(w http.ResponseWriter, r *http.Request) {
+				<-release
+				testrig.OK(w, r)
+			})
+			answers := make(chan int, 10)
+			for range 10 {
+				go func() { answers <- g.Chat("m1").Status }()
+			}
+			for range 10 - c.third {
+				if status := <-answers; status != 500 {
+					t.Errorf("over the budget the last answer is due: %d", status)
+				}
+			}
+			testrig.Eventually(t, "the others wait for the third channel", func() bool { return us[2].Count() == c.third })
+			close(release)
+			for range c.third {
+				if status := <-answers; status != 200 {
+					t.Errorf("status %d", status)
+				}
+			}
+		})
 	}
 }

@@ -184,6 +184,8 @@ func (k *checker) checkRetrying() error {
 	return cmp.Or(
 		k.require(or(k.TryDuration, 0) >= 0, "try_duration", "must not be negative"),
 		k.require(k.TryDuration == nil || !none, "try_duration", "has no effect with retries 0"),
+		k.checkRetryBudget(k.RetryBudget),
+		k.require(k.RetryBudget == nil || !none, "retry_budget", "has no effect with retries 0"),
 		k.checkStatuses("retry_on", k.RetryOn, 300),
 		k.require(len(k.RetryOn) == 0 || !none, "retry_on", "has no effect with retries 0"),
 		k.checkLimitScope(k.LimitScope, k.anyKeys()),
@@ -193,6 +195,17 @@ func (k *checker) checkRetrying() error {
 // anyKeys reports whether a channel has a key.
 func (k *checker) anyKeys() bool {
 	return slices.ContainsFunc(k.Channels, func(ch *Channel) bool { return len(ch.Keys) > 0 })
+}
+
+func (k *checker) checkRetryBudget(b *RetryBudget) error {
+	if b == nil {
+		return nil
+	}
+	return cmp.Or(
+		k.require(b.Percent >= 0 && b.Percent <= 1000, "retry_budget", "must be 0 to 1000 percent"),
+		k.require(or(b.Min, 0) >= 0, "retry_budget", "must not have a negative minimum"),
+		k.require(!b.Off || b.Percent == 0 && b.Min == nil, "retry_budget", "has no effect with off"),
+	)
 }
 
 // checkStatuses checks a list of statuses and classes, none below least.
