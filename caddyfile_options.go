@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
@@ -47,7 +48,7 @@ func init() {
 		"retry_on":       {usage: "<status>...", parse: func(p *parser, c *Config) error { return p.statuses(&c.RetryOn) }},
 		"second_opinion": only[*Config]("0", "off"),
 		"peek_timeout":   only[*Config]("0", "off"),
-		"all_open":       only[*Config]("fail_fast"),
+		"all_open":       {usage: "fail_fast | best_effort | wait <duration>", parse: parseAllOpen},
 
 		"affinity":           {unavailable: true},
 		"buffer_total":       {unavailable: true},
@@ -118,6 +119,24 @@ var breakerOptions = map[string]option[*BreakerConfig]{
 	"max_probe_interval": {usage: "<duration>", parse: func(p *parser, b *BreakerConfig) error { return p.duration(&b.MaxProbeInterval) }},
 	"jitter":             {usage: "<percent>", parse: func(p *parser, b *BreakerConfig) error { return p.number(&b.Jitter, "%") }},
 	"probe_timeout":      {usage: "<stream> [<other>]", parse: func(p *parser, b *BreakerConfig) error { return p.timeouts(&b.ProbeTimeout) }},
+}
+
+func parseAllOpen(p *parser, c *Config) error {
+	args, err := p.args(1, 2)
+	if err != nil {
+		return err
+	}
+	if c.AllOpen = args[0]; (c.AllOpen == allOpenWait) != (len(args) == 2) {
+		return p.argErr()
+	}
+	if len(args) == 2 {
+		var d *caddy.Duration
+		if err := p.parseDuration(&d, args[1]); err != nil {
+			return err
+		}
+		c.AllOpenWait = *d
+	}
+	return nil
 }
 
 func parseRetryBudget(p *parser, c *Config) error {

@@ -56,6 +56,14 @@ type Config struct {
 	// is free. Default: 20 percent of the requests in flight, and at least 10.
 	RetryBudget *RetryBudget `json:"retry_budget,omitempty"`
 
+	// What is done with a request for which nobody is usable: `fail_fast` (the
+	// default) refuses it at once, `best_effort` probes the open channel that is
+	// due soonest, `wait` lets it wait in line for somebody to come back.
+	AllOpen string `json:"all_open,omitempty"`
+
+	// How long a request may wait, with `wait`.
+	AllOpenWait caddy.Duration `json:"all_open_wait,omitempty"`
+
 	// How long after opening, and then how often, one request may probe an
 	// open pair before its time when the candidates of the request are all
 	// open. 0 turns it off. Default: 10s.

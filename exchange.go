@@ -121,7 +121,7 @@ func (x *exchange) next() bool {
 		x.policyHeader = nil
 		c := x.choose(now)
 		if c == nil {
-			return x.nextEarly(now)
+			return x.nextEarly(now) || x.gw.bestEffort && x.attempts == 0 && x.nextBestEffort(now)
 		}
 		if x.reserve(c, now, false) {
 			return true

@@ -41,6 +41,9 @@ type gateway struct {
 	tryDuration  time.Duration // 0: off
 	retryOn      []int         // nil: by verdict
 	budget       retryBudget
+	bestEffort   bool
+	wait         time.Duration // 0: nobody waits
+	queues       queues
 	abandonAfter time.Duration // 0: off
 	maxBody      int64
 	caddyErrors  bool // the server's error routes render our errors
@@ -59,6 +62,8 @@ func newGateway(ctx caddy.Context, h *Handler, app *App) (*gateway, error) {
 		tryDuration:  durationOr(cfg.TryDuration, 0),
 		retryOn:      cfg.RetryOn,
 		budget:       newRetryBudget(cfg.RetryBudget),
+		bestEffort:   cfg.AllOpen == allOpenBestEffort,
+		wait:         time.Duration(cfg.AllOpenWait),
 		abandonAfter: cfg.abandonAfter(),
 		maxBody:      cfg.maxBody(),
 		caddyErrors:  cfg.Errors == "caddy",

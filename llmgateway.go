@@ -114,7 +114,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if len(x.cands) == 0 {
 		return x.refuse(w, x.noCandidate())
 	}
-	if !x.next() {
+	if !x.firstAttempt() {
 		return x.refuse(w, x.nobodyUsable())
 	}
 	if err := h.proxy.ServeHTTP(w, x.proxied(), next); err != nil {

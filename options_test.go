@@ -223,3 +223,94 @@ func TestRetryBudgetBoundsTheRetriesInFlight(t *testing.T) {
 		})
 	}
 }
+
+func TestBestEffortProbesWhatIsDueSoonest(t *testing.T) {
+	us := upstreams(t, 2)
+	g := testrig.Start(t, gatewayBlock("all_open best_effort\nbreaker {\nopen_threshold 3\nprobe_interval 1h\n}\n"+
+		channelBlock("a", us[0])+channelBlock("b", us[1], "priority 1")))
+	for _, u := range us {
+		u.Answer(testrig.Fail(500, ""))
+	}
+	for range 3 {
+		g.Chat("m1")
+	}
+	if a, b := g.Breaker("a", "m1").State, g.Breaker("b", "m1").State; a != "open" || b != "open" {
+		t.Fatalf("a %s, b %s", a, b)
+	}
+	for _, u := range us {
+		u.Answer(testrig.OK)
+	}
+	if got := g.Chat("m1"); got.Status != 200 || g.Breaker("a", "m1").State == g.Breaker("b", "m1").State {
+		t.Errorf("%d, a %s, b %s", got.Status, g.Breaker("a", "m1").State, g.Breaker("b", "m1").State)
+	}
+	g.AdminDo(http.MethodPost, "/llm_gateway/default/channels/a/breaker/open", "{}")
+	g.AdminDo(http.MethodPost, "/llm_gateway/default/channels/b/breaker/open", "{}")
+	if got := g.Chat("m1"); got.Status != 503 {
+		t.Errorf("an operator's word was broken: %d", got.Status)
+	}
+}
+
+// startFull runs a gateway whose only channel has one place, which is taken until
+// release is closed.
+func startFull(t *testing.T, wait string) (g *testrig.Gateway, u *testrig.Upstream, release chan struct{}) {
+	t.Helper()
+	u, release = testrig.NewUpstream(t), make(chan struct{})
+	g = testrig.Start(t, gatewayBlock("all_open wait "+wait+"\n"+channelBlock("a", u, "max_requests 1")))
+	u.Answer(func(w http.ResponseWriter, r *http.Request) {
+		<-release
+		testrig.OK(w, r)
+	})
+	go g.Chat("m1")
+	testrig.Eventually(t, "the place is taken", func() bool { return u.Count() == 1 })
+	return g, u, release
+}
+
+func TestWaitingRequestsAreServedInTheirOrder(t *testing.T) {
+	g, u, release := startFull(t, "10s")
+	answers := make(chan int, 5)
+	for i := range 5 {
+		before := g.Waiting()
+		go func() {
+			answers <- g.Do(g.Request("/v1/chat/completions", strings.Replace(testrig.Chat("m1"), "hi", fmt.Sprint(i), 1))).Status
+		}()
+		testrig.Eventually(t, "in line", func() bool { return g.Waiting() == before+1 })
+	}
+	close(release)
+	for range 5 {
+		if status := <-answers; status != 200 {
+			t.Errorf("status %d", status)
+		}
+	}
+	for i, r := range u.Received()[1:] {
+		if !strings.Contains(r.Body, fmt.Sprintf(`"content":"%d"`, i)) {
+			t.Errorf("number %d was %s", i, r.Body)
+		}
+	}
+}
+
+func TestWaitingEndsWithTheTimeOrTheClient(t *testing.T) {
+	g, u, release := startFull(t, "300ms")
+	began := time.Now()
+	if got := g.Chat("m1"); got.Status != 503 || time.Since(began) < 250*time.Millisecond {
+		t.Errorf("%d after %s", got.Status, time.Since(began))
+	}
+	leaveAfter(t, g, testrig.Chat("m1"), 50*time.Millisecond)
+	close(release)
+	testrig.Eventually(t, "others are served", func() bool { return g.Chat("m1").Status == 200 })
+	if n := u.Count(); n < 2 {
+		t.Errorf("upstream got %d", n)
+	}
+}
+
+func TestWaitingEndsWhenABreakerIsDue(t *testing.T) {
+	u := testrig.NewUpstream(t)
+	g := testrig.Start(t, gatewayBlock("all_open wait 10s\n"+channelBlock("a", u)))
+	u.Answer(testrig.Fail(500, ""))
+	for range 3 {
+		g.Chat("m1")
+	}
+	u.Answer(testrig.OK)
+	if got := g.Chat("m1"); got.Status != 200 {
+		t.Errorf("status %d", got.Status)
+	}
+}

@@ -39,6 +39,7 @@ type statusAnswer struct {
 
 type gatewayStatus struct {
 	Name     string          `json:"name"`
+	Waiting  int             `json:"waiting,omitempty"` // requests in line, with all_open wait
 	Channels []channelStatus `json:"channels"`
 }
 
@@ -131,7 +132,7 @@ func currentStatus(gatewayName, channelName string, now time.Time) (statusAnswer
 		if gatewayName != "" && gw.name != gatewayName {
 			continue
 		}
-		s := gatewayStatus{Name: gw.name, Channels: []channelStatus{}}
+		s := gatewayStatus{Name: gw.name, Waiting: gw.queues.len(), Channels: []channelStatus{}}
 		for _, ch := range gw.channels {
 			if channelName == "" || ch.name == channelName {
 				s.Channels = append(s.Channels, ch.status(now))

@@ -167,6 +167,7 @@ func (k *checker) checkGateway() error {
 		k.checkPolicy(),
 		k.require(k.Retries == nil || *k.Retries >= 0 && *k.Retries <= maxRetries, "retries", "must be 0 to %d", maxRetries),
 		k.checkRetrying(),
+		k.checkAllOpen(),
 		k.require(or(k.EarlyProbe, 0) >= 0, "early_probe", "must not be negative"),
 		k.require(or(k.AbandonAfter, 0) >= 0, "abandon_after", "must not be negative"),
 		k.require(k.MaxBody >= 0, "max_body", "must be above 0"),
@@ -195,6 +196,15 @@ func (k *checker) checkRetrying() error {
 // anyKeys reports whether a channel has a key.
 func (k *checker) anyKeys() bool {
 	return slices.ContainsFunc(k.Channels, func(ch *Channel) bool { return len(ch.Keys) > 0 })
+}
+
+func (k *checker) checkAllOpen() error {
+	modes := []string{"", allOpenFailFast, allOpenBestEffort, allOpenWait}
+	return cmp.Or(
+		k.require(slices.Contains(modes, k.AllOpen), "all_open", "must be %s, %s or %s, not %q", allOpenFailFast, allOpenBestEffort, allOpenWait, k.AllOpen),
+		k.require(k.AllOpen != allOpenWait || k.AllOpenWait > 0, "all_open", "wait needs a time above 0"),
+		k.require(k.AllOpen == allOpenWait || k.AllOpenWait == 0, "all_open", "takes a time with wait only"),
+	)
 }
 
 func (k *checker) checkRetryBudget(b *RetryBudget) error {

@@ -262,6 +262,7 @@ func (g *Gateway) AdminDo(method, path, body string) Answer {
 type Status struct {
 	Gateways []struct {
 		Name     string    `json:"name"`
+		Waiting  int       `json:"waiting"`
 		Channels []Channel `json:"channels"`
 	} `json:"gateways"`
 }
@@ -361,6 +362,19 @@ func (g *Gateway) InFlight() int {
 		for _, ch := range gw.Channels {
 			n += ch.InFlight
 		}
+	}
+	return n
+}
+
+// Waiting returns the number of requests that wait for somebody to be usable.
+func (g *Gateway) Waiting() int {
+	s, err := g.Status()
+	if err != nil {
+		return -1
+	}
+	n := 0
+	for _, gw := range s.Gateways {
+		n += gw.Waiting
 	}
 	return n
 }
