@@ -204,6 +204,11 @@ func (a *attempt) release() {
 	if a.budgeted {
 		a.x.gw.budget.giveBack()
 	}
+	if a.x.gw.ctx.Err() != nil {
+		// The config is gone, and nobody else will use its connections. Caddy
+		// closed those that were idle then, but later requests keep theirs.
+		a.ch.transport.Transport.CloseIdleConnections()
+	}
 }
 
 // abandon ends an attempt that ServeHTTP leaves behind: one that was reserved
