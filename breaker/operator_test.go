@@ -344,3 +344,36 @@ func TestNamesOfANewConfig(t *testing.T) {
 	r.run("glob", 0, "F")
 	r.wantState("glob", 0, breaker.Open)
 }
+
+func TestEndPausesLeavesBreakersAlone(t *testing.T) {
+	r := newRig(t, nil)
+	r.run(m1, 0, "FF")
+	r.Pause(m1, at(0), at(time.Hour))
+	r.trip("m2", 0)
+	r.Pause("m2", at(0), at(time.Hour))
+	r.EndPauses()
+	if v := r.Look(m1, at(second)); v.Reason != breaker.Usable || !v.Limited.IsZero() {
+		t.Errorf("paused: %+v", v)
+	}
+	if v := r.Look("m2", at(second)); v.State != breaker.Open || !v.Limited.IsZero() {
+		t.Errorf("open: %+v", v)
+	}
+	if s := r.Snapshot(at(second)); s[0].ConsecutiveFailures != 2 {
+		t.Errorf("the streak changed: %+v", s[0])
+	}
+}
+
+func TestLastFailureIsTheNewestCause(t *testing.T) {
+	r := newRig(t, nil)
+	if got := r.LastFailure(m1); got != "" {
+		t.Errorf("of an unknown pair: %q", got)
+	}
+	for _, text := range []string{"first", "second"} {
+		var p breaker.Permit
+		r.Admit(&p, m1, at(0), false)
+		p.Failure(at(0), breaker.Cause{Text: text})
+	}
+	if got := r.LastFailure(m1); got != "second" {
+		t.Errorf("%q", got)
+	}
+}

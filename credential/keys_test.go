@@ -294,3 +294,43 @@ func TestConcurrentUse(t *testing.T) {
 		t.Errorf("%d keys still noted when all is over", n)
 	}
 }
+
+func TestKeysDisabledFromOutsideAreNotPicked(t *testing.T) {
+	ks := keysOf("a", "b", "c")
+	out := map[string]bool{}
+	ks.Outside(func(time.Time) bool { return len(out) > 0 }, func(id string, _ time.Time) bool { return out[id] })
+	out[key(t, ks, "b").ID()] = true
+	for _, got := range strings.Fields(picks(ks, 6, "m", t0)) {
+		if got == "b" {
+			t.Error("a disabled key was picked")
+		}
+	}
+	if got := ks.Look("m", t0); got.Usable != 2 {
+		t.Errorf("%+v", got)
+	}
+	out[key(t, ks, "a").ID()], out[key(t, ks, "c").ID()] = true, true
+	if got := ks.Look("m", t0); got.Usable != 0 || got.Reason != Disabled || !got.Return.IsZero() {
+		t.Errorf("all disabled: %+v", got)
+	}
+	delete(out, key(t, ks, "a").ID())
+	ks.Limited(key(t, ks, "a"), "m", t0, time.Minute)
+	if got := ks.Look("m", t0); got.Reason != Limited || !got.Return.Equal(at(time.Minute)) {
+		t.Errorf("disabled or limited: %+v", got)
+	}
+}
+
+func TestForgiveEndsPausesAndLimits(t *testing.T) {
+	ks := keysOf("a", "b")
+	a := key(t, ks, "a")
+	ks.Refused(a, t0, t0)
+	ks.Limited(a, "m", t0, time.Hour)
+	if ks.Usable(a.ID(), "m", t0) {
+		t.Error("a refused key is usable")
+	}
+	if !ks.Forgive(a.ID()) || ks.Forgive("sha256:000000000000") {
+		t.Error("which keys there are")
+	}
+	if !ks.Usable(a.ID(), "m", t0) || ks.Look("m", t0).Usable != 2 {
+		t.Error("forgiven, but not usable")
+	}
+}
