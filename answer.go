@@ -28,9 +28,12 @@ type answer struct {
 	status  int
 	verdict verdict.Result
 
+	inner int // the status that an error inside the body claims; 0: none
+
 	head     []byte // of an error's body
 	complete bool   // head is all of it
 
+	cut      bool // it broke off before anything of it reached the client
 	unsent   bool // nothing of the request was sent
 	timedOut bool
 }
@@ -40,7 +43,8 @@ type answer struct {
 // model has one shape whoever misses it, and a 2xx that is none would be taken
 // for a success, as would a 101.
 func (ans *answer) fit() bool {
-	return ans.verdict.Verdict != verdict.Credential && !ans.verdict.ModelMissing && ans.status >= 300
+	return ans.verdict.Verdict != verdict.Credential && !ans.verdict.ModelMissing &&
+		(ans.status >= 300 || ans.verdict.Verdict == verdict.Neutral)
 }
 
 // drop closes the answer's body. Its head stays.

@@ -150,6 +150,7 @@ func (a *attempt) charge(r verdict.Result, now time.Time) breaker.Change {
 	case verdict.Success:
 		a.ch.keys.Succeeded(a.key, a.model)
 		a.ch.state.disables.Success(a.key.ID(), a.began, now)
+		a.ch.state.doubts.answered(a.model)
 		return a.permit.Success(now)
 	case verdict.Failure:
 		if r.Overload && r.Pause > 0 {

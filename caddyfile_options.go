@@ -46,8 +46,8 @@ func init() {
 		"try_duration":   {usage: "<duration> | off", parse: func(p *parser, c *Config) error { return p.durationOrOff(&c.TryDuration) }},
 		"retry_budget":   {usage: "<percent> [<min>] | off", parse: parseRetryBudget},
 		"retry_on":       {usage: "<status>...", parse: func(p *parser, c *Config) error { return p.statuses(&c.RetryOn) }},
-		"second_opinion": only[*Config]("0", "off"),
-		"peek_timeout":   only[*Config]("0", "off"),
+		"second_opinion": {usage: "<n> | off", parse: func(p *parser, c *Config) error { return p.integerOrOff(&c.SecondOpinion) }},
+		"peek_timeout":   {usage: "<duration> | off", parse: func(p *parser, c *Config) error { return p.durationOrOff(&c.PeekTimeout) }},
 		"all_open":       {usage: "fail_fast | best_effort | wait <duration>", parse: parseAllOpen},
 
 		"affinity":           {unavailable: true},
@@ -105,7 +105,9 @@ func sharedOptions[T any](of func(T) shared) map[string]option[T] {
 		"limit_scope": {usage: "key | channel", parse: func(p *parser, t T) error {
 			return p.word(&of(t).defaults.LimitScope)
 		}},
-		"first_token_timeout": only[T]("0", "off"),
+		"first_token_timeout": {usage: "<duration> | off", parse: func(p *parser, t T) error {
+			return p.durationOrOff(&of(t).defaults.FirstTokenTimeout)
+		}},
 	}
 }
 

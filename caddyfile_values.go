@@ -74,6 +74,22 @@ func (p *parser) integer(into **int) error {
 	return nil
 }
 
+func (p *parser) integerOrOff(into **int) error {
+	var s string
+	if err := p.word(&s); err != nil {
+		return err
+	}
+	if s == "off" {
+		s = "0"
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return p.fail("must be a whole number or off, not %q", s)
+	}
+	*into = &n
+	return nil
+}
+
 // statuses reads HTTP statuses and classes such as 5xx, one or more.
 func (p *parser) statuses(into *[]int) error {
 	for p.d.NextArg() {

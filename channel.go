@@ -67,7 +67,9 @@ type channel struct {
 
 	headerTimeoutStream time.Duration
 	headerTimeoutOther  time.Duration
+	firstTokenTimeout   time.Duration // 0: none
 	idleTimeout         time.Duration // 0: none
+	secondOpinion       int           // 0: off
 	breakerSettings     breaker.Settings
 	disableSettings     autodisable.Settings
 
@@ -89,6 +91,7 @@ type channelState struct {
 	breakers *breaker.Set
 	disables *autodisable.Set
 	keys     *credential.Pool
+	doubts   doubts
 	host     *reverseproxy.Host
 	inFlight atomic.Int64
 	warnings rateLimit
@@ -230,7 +233,9 @@ func (b *channelBuilder) build(c *Channel) (*channel, error) {
 		limitsAll:           b.cfg.limitScope(c) == limitChannel,
 		headerTimeoutStream: b.cfg.headerTimeout(c, true),
 		headerTimeoutOther:  b.cfg.headerTimeout(c, false),
+		firstTokenTimeout:   b.cfg.firstTokenTimeout(c),
 		idleTimeout:         b.cfg.idleTimeout(c),
+		secondOpinion:       b.cfg.secondOpinion(),
 		breakerSettings:     b.cfg.breakerSettings(c),
 		disableSettings:     b.cfg.disableSettings(c),
 	}

@@ -74,6 +74,17 @@ type Config struct {
 	// off. Default: 30s.
 	AbandonAfter *caddy.Duration `json:"abandon_after,omitempty"`
 
+	// How many requests in a row a model of a channel may refuse as the caller's
+	// fault, without a code that says why, until such a request is asked elsewhere
+	// too, one at a time: an answer there makes the refusal a failure. 0 turns it
+	// off. Default: 5.
+	SecondOpinion *int `json:"second_opinion,omitempty"`
+
+	// How long the head of an event stream is held back for its first content, so
+	// that a stream that begins with an error is replaced by another channel's.
+	// 0 turns holding back off, of other answers too. Default: 2s.
+	PeekTimeout *caddy.Duration `json:"peek_timeout,omitempty"`
+
 	// The largest request body, in bytes, after decoding. Larger ones are
 	// answered with 413. Default: 64 MiB.
 	MaxBody int64 `json:"max_body,omitempty"`
@@ -99,6 +110,11 @@ type Defaults struct {
 	// How long an attempt may take until the final response headers, from its
 	// start: for streams and for other requests. Default: 2m and 10m.
 	HeaderTimeout *Timeouts `json:"header_timeout,omitempty"`
+
+	// How long an attempt may take until the first content event of a stream, from
+	// its start; until then nothing of the stream reaches the client. 0 turns it
+	// off. Default: off.
+	FirstTokenTimeout *caddy.Duration `json:"first_token_timeout,omitempty"`
 
 	// How long a response body may go without a byte. 0 turns it off.
 	// Default: 10m.

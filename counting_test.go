@@ -33,7 +33,7 @@ func TestClientFaultsCountNothingAndGoNowhereElse(t *testing.T) {
 		code   string
 	}{{400, "context_length_exceeded"}, {413, ""}, {422, ""}, {409, ""}, {405, ""}, {415, ""}, {501, ""}} {
 		t.Run(fmt.Sprint(c.status), func(t *testing.T) {
-			p := startPair(t)
+			p := startPair(t, "second_opinion off")
 			p.u1.Answer(testrig.Fail(c.status, c.code))
 			want := fmt.Sprintf(`{"error":{"message":"scripted","type":"t","param":null,"code":%q}}`, c.code)
 			for range 20 {
@@ -68,7 +68,7 @@ func TestClientThatLeavesCountsNothing(t *testing.T) {
 		name     string
 		upstream http.HandlerFunc
 		status   float64
-	}{{"silent", testrig.Hang, 499}, {"after headers", headers, 200}, {"after two events", events, 200}} {
+	}{{"silent", testrig.Hang, 499}, {"after headers", headers, 499}, {"after two events", events, 200}} {
 		t.Run(c.name, func(t *testing.T) {
 			p := startPair(t)
 			p.u1.Answer(c.upstream)
@@ -240,6 +240,8 @@ func TestTruncatedAnswerEndsAbnormallyAndCounts(t *testing.T) {
 	cut := func(events ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { testrig.EventStream(w, events...) }
 	}
+	// More than is read at once while the head is held back.
+	long := strings.Repeat("a", 20_000)
 	for _, c := range []struct {
 		name, path, body string
 		upstream         http.HandlerFunc
@@ -247,13 +249,13 @@ func TestTruncatedAnswerEndsAbnormallyAndCounts(t *testing.T) {
 		{"json short of its length", "/v1/chat/completions", testrig.Chat("m1"),
 			testrig.Raw("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n" + `{"choices":[{"message":{"content":"` + strings.Repeat("x", 100_000))},
 		{"stream reset", "/v1/chat/completions", testrig.StreamChat("m1"), func(w http.ResponseWriter, r *http.Request) {
-			cut(testrig.Chunk("a"))(w, r)
+			cut(testrig.Chunk("a"), testrig.Chunk(long))(w, r)
 			testrig.Reset(w, r)
 		}},
-		{"openai stream without its end", "/v1/chat/completions", testrig.StreamChat("m1"), cut(testrig.Chunk("a"), testrig.Chunk("b"))},
+		{"openai stream without its end", "/v1/chat/completions", testrig.StreamChat("m1"), cut(testrig.Chunk("a"), testrig.Chunk(long))},
 		{"anthropic stream without its end", "/v1/messages", testrig.StreamChat("m1"), func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
-			fmt.Fprint(w, "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n")
+			fmt.Fprintf(w, "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n: %s\n\n", long)
 		}},
 		{"idle_timeout", "/v1/chat/completions", testrig.StreamChat("m1"), func(w http.ResponseWriter, r *http.Request) {
 			cut(testrig.Chunk("a"))(w, r)

@@ -32,7 +32,7 @@ func (a *attempt) countError(ans *answer, r verdict.Result, now time.Time) {
 		return
 	case ans.res != nil && ans.status >= 400:
 		f.Message = verdict.Message(ans.res.Header, ans.head)
-	case ans.res == nil && r.Verdict == verdict.Failure:
+	case (ans.res == nil || ans.cut) && r.Verdict == verdict.Failure:
 		f.Transport = true
 	default:
 		return

@@ -32,6 +32,7 @@ import (
 
 	"github.com/llm-gateway/caddy-llm-gateway/dialect"
 	"github.com/llm-gateway/caddy-llm-gateway/request"
+	"github.com/llm-gateway/caddy-llm-gateway/verdict"
 )
 
 // gatewayError is an answer that the gateway makes itself.
@@ -121,11 +122,29 @@ func (x *exchange) unfitError() *gatewayError {
 	case r.ModelMissing:
 		return x.modelNotFound()
 	case x.unfit.status < 300:
-		return &gatewayError{status: http.StatusBadGateway, code: "upstream_invalid_response",
-			message: "the upstream's answer was no valid answer"}
+		return x.unfit.invalid()
 	}
 	return &gatewayError{status: http.StatusBadGateway, code: "credentials_rejected", retryFalse: r.Billing,
 		message: "the upstream refused the gateway's credentials"}
+}
+
+// invalid is the error for an answer of status 2xx that is none.
+func (ans *answer) invalid() *gatewayError {
+	e := &gatewayError{status: http.StatusBadGateway, code: "upstream_invalid_response",
+		message: "the upstream's answer was no valid answer"}
+	r := ans.verdict
+	if r.Code != "" {
+		e.message = "the upstream answered with an error: " + r.Code
+	}
+	if ans.inner == 0 || r.Verdict == verdict.Credential {
+		return e
+	}
+	e.status = ans.inner
+	if r.Pause > 0 {
+		e.retry, e.returns = true, time.Now().Add(r.Pause)
+		e.retryFalse = r.Pause > time.Minute
+	}
+	return e
 }
 
 func (x *exchange) modelNotFound() *gatewayError {

@@ -54,6 +54,7 @@ type exchange struct {
 	timeouts int            // attempts that ended by a time limit
 	silent   int            // attempts that ended without an answer
 	missing  int            // attempts whose upstream does not know the model
+	doubted  *opinion       // a refusal about which another channel is being asked
 	refusal  *gatewayError  // our own answer, once there is one
 
 	records []attemptRecord
@@ -305,6 +306,7 @@ func (c *candidate) takePlace() bool {
 // aborts a response.
 func (x *exchange) finish() {
 	x.gw.budget.requests.Add(-1)
+	x.believed(false)
 	if x.current != nil {
 		x.current.abandon()
 	}

@@ -45,6 +45,7 @@ type gateway struct {
 	wait         time.Duration // 0: nobody waits
 	queues       queues
 	abandonAfter time.Duration // 0: off
+	peekTimeout  time.Duration // 0: nothing is held back
 	maxBody      int64
 	caddyErrors  bool // the server's error routes render our errors
 
@@ -65,6 +66,7 @@ func newGateway(ctx caddy.Context, h *Handler, app *App) (*gateway, error) {
 		bestEffort:   cfg.AllOpen == allOpenBestEffort,
 		wait:         time.Duration(cfg.AllOpenWait),
 		abandonAfter: cfg.abandonAfter(),
+		peekTimeout:  cfg.peekTimeout(),
 		maxBody:      cfg.maxBody(),
 		caddyErrors:  cfg.Errors == "caddy",
 		logger:       h.logger.With(zap.String("gateway", cfg.name())),

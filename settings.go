@@ -40,6 +40,8 @@ const (
 	defaultHeaderTimeoutStream = 2 * time.Minute
 	defaultHeaderTimeoutOther  = 10 * time.Minute
 	defaultIdleTimeout         = 10 * time.Minute
+	defaultPeekTimeout         = 2 * time.Second
+	defaultSecondOpinion       = 5
 	defaultCorrelateWindow     = time.Minute
 	defaultCorrelateKeys       = 2
 	defaultCorrelatePool       = 3 // from so many keys on
@@ -75,6 +77,9 @@ func (c *Config) name() string {
 func (c *Config) retries() int                { return or(c.Retries, defaultRetries) }
 func (c *Config) earlyProbe() time.Duration   { return durationOr(c.EarlyProbe, defaultEarlyProbe) }
 func (c *Config) abandonAfter() time.Duration { return durationOr(c.AbandonAfter, defaultAbandonAfter) }
+
+func (c *Config) peekTimeout() time.Duration { return durationOr(c.PeekTimeout, defaultPeekTimeout) }
+func (c *Config) secondOpinion() int         { return or(c.SecondOpinion, defaultSecondOpinion) }
 
 func (c *Config) maxBody() int64 {
 	if c.MaxBody == 0 {
@@ -120,6 +125,12 @@ func (c *Config) headerTimeout(ch *Channel, stream bool) time.Duration {
 // no limit.
 func (c *Config) idleTimeout(ch *Channel) time.Duration {
 	return durationOr(pick(ch.IdleTimeout, c.IdleTimeout), defaultIdleTimeout)
+}
+
+// firstTokenTimeout is how long a stream of ch may go without content. 0 means no
+// limit.
+func (c *Config) firstTokenTimeout(ch *Channel) time.Duration {
+	return durationOr(pick(ch.FirstTokenTimeout, c.FirstTokenTimeout), 0)
 }
 
 func mergeTimeouts(channel, gateway *Timeouts) Timeouts {

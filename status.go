@@ -180,8 +180,22 @@ func (ch *channel) status(now time.Time) channelStatus {
 	for _, b := range breakers {
 		s.Breakers = append(s.Breakers, ch.breakerStatus(b, now))
 	}
+	for _, model := range ch.state.doubts.suspects(ch.secondOpinion) {
+		ch.markSuspect(&s, model, now)
+	}
 	s.summarise(keys, breakers, now)
 	return s
+}
+
+// markSuspect shows that the next refusal of the model would be doubted, also
+// where the model has no breaker yet.
+func (ch *channel) markSuspect(s *channelStatus, model string, now time.Time) {
+	i := slices.IndexFunc(s.Breakers, func(b breakerStatus) bool { return b.Model == model })
+	if i < 0 {
+		i = len(s.Breakers)
+		s.Breakers = append(s.Breakers, ch.breakerStatus(breaker.Status{Model: model, Weight: 1}, now))
+	}
+	s.Breakers[i].Suspect = true
 }
 
 const stateDisabled = "disabled"
@@ -262,6 +276,11 @@ func (s *channelStatus) summarise(keys []credential.Status, breakers []breaker.S
 			bad = append(bad, what)
 		} else if what != "" {
 			poor = append(poor, what)
+		}
+	}
+	for _, b := range s.Breakers {
+		if b.Suspect {
+			poor = append(poor, b.Model+" refuses everything, its next refusal is checked elsewhere")
 		}
 	}
 	if what, worst := s.keyTrouble(keys); worst {

@@ -58,6 +58,7 @@ func (a *attempt) roundTrip() (*http.Response, error) {
 	for {
 		ans := a.run()
 		if ans.verdict.Verdict == verdict.Success {
+			a.x.contradicted()
 			return a.relayBody(ans), nil
 		}
 		now := time.Now()
@@ -72,6 +73,9 @@ func (a *attempt) roundTrip() (*http.Response, error) {
 		if a.tryAnotherKey(ans.verdict) {
 			a.x.keep(ans)
 			continue
+		}
+		if a.x.seekOpinion(a, ans) {
+			return nil, errElsewhere
 		}
 		a.settle(ans.verdict, now)
 		return a.x.afterFailure(a, ans)
@@ -121,6 +125,15 @@ func (x *exchange) keep(ans *answer) {
 // conclude answers the client when no attempt is left: with the last real
 // answer that is fit for it, else with our own error.
 func (x *exchange) conclude(ans *answer) (*http.Response, error) {
+	agreed := ans.res != nil && ans.verdict.Verdict == verdict.Neutral
+	if first := x.believed(agreed); first != nil && !agreed {
+		// Nobody contradicts the refusal: the client gets it as it came.
+		ans.drop()
+		if x.current != nil {
+			x.current.release()
+		}
+		return x.relay(first), nil
+	}
 	if ans.res != nil && ans.fit() {
 		return x.relay(ans), nil
 	}

@@ -124,6 +124,9 @@ func (t *try) run() *answer {
 		t.dog.pause(true)
 	}
 	ans.verdict = t.judge(ans)
+	if ans.verdict.Verdict == verdict.Success && res.StatusCode != http.StatusSwitchingProtocols {
+		t.peek(ans)
+	}
 	if ans.verdict.Warn != "" {
 		t.a.x.gw.warnAnswer(t.a, ans)
 	}

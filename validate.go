@@ -170,6 +170,7 @@ func (k *checker) checkGateway() error {
 		k.checkAllOpen(),
 		k.require(or(k.EarlyProbe, 0) >= 0, "early_probe", "must not be negative"),
 		k.require(or(k.AbandonAfter, 0) >= 0, "abandon_after", "must not be negative"),
+		k.require(or(k.PeekTimeout, 0) >= 0, "peek_timeout", "must not be negative"),
 		k.require(k.MaxBody >= 0, "max_body", "must be above 0"),
 		k.require(slices.Contains([]string{"", errorsProvider, errorsCaddy}, k.Errors),
 			"errors", "must be %s or %s, not %q", errorsProvider, errorsCaddy, k.Errors),
@@ -187,6 +188,8 @@ func (k *checker) checkRetrying() error {
 		k.require(k.TryDuration == nil || !none, "try_duration", "has no effect with retries 0"),
 		k.checkRetryBudget(k.RetryBudget),
 		k.require(k.RetryBudget == nil || !none, "retry_budget", "has no effect with retries 0"),
+		k.require(or(k.SecondOpinion, 0) >= 0, "second_opinion", "must not be negative"),
+		k.require(or(k.SecondOpinion, 0) == 0 || !none, "second_opinion", "has no effect with retries 0"),
 		k.checkStatuses("retry_on", k.RetryOn, 300),
 		k.require(len(k.RetryOn) == 0 || !none, "retry_on", "has no effect with retries 0"),
 		k.checkLimitScope(k.LimitScope, k.anyKeys()),
@@ -272,6 +275,7 @@ func (k *checker) checkEarlyProbe() error {
 func (k *checker) checkDefaults(d Defaults) error {
 	return cmp.Or(
 		k.checkTimeouts("header_timeout", d.HeaderTimeout),
+		k.require(or(d.FirstTokenTimeout, 0) >= 0, "first_token_timeout", "must not be negative"),
 		k.require(or(d.IdleTimeout, 0) >= 0, "idle_timeout", "must not be negative"),
 		k.checkTransport(d.TransportRaw),
 	)

@@ -40,7 +40,6 @@ func (a *attempt) relayBody(ans *answer) *http.Response {
 		return res
 	}
 	a.x.req.Release()
-	a.body = watchedBody{a: a, ans: ans, body: res.Body, watcher: a.watcherOf(res)}
 	res.Body = &a.body
 	if a.body.watcher.Stream() {
 		// A stream that lacks its end must not look whole because it has the
@@ -72,26 +71,51 @@ type watchedBody struct {
 	ans     *answer
 	body    io.ReadCloser
 	watcher *stream.Watcher // nil: nothing can be told from the bytes
+	held    []byte          // read, but not passed on
+	late    chan lateRead   // a read that was not waited for; nil: there is none
 	ended   bool
 	err     error // what Read returns after the end
 }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
-	if b.ended {
-		return 0, b.err
+	for {
+		if len(b.held) > 0 {
+			n := copy(p, b.held)
+			b.held = b.held[n:]
+			if b.ended && len(b.held) == 0 {
+				return n, b.err
+			}
+			return n, nil
+		}
+		if b.ended {
+			return 0, b.err
+		}
+		if b.late == nil {
+			return b.fetch(p)
+		}
+		b.collect()
 	}
+}
+
+// fetch reads the next bytes from the upstream.
+func (b *watchedBody) fetch(p []byte) (int, error) {
 	a := b.a
 	a.dog.await(a.ch.idleTimeout, idleLimit, !a.delivered)
 	n, err := b.body.Read(p)
-	if n > 0 {
-		b.pass(p[:n])
+	return n, b.received(p[:n], err)
+}
+
+// received notes what a read has brought.
+func (b *watchedBody) received(p []byte, err error) error {
+	if len(p) > 0 {
+		b.pass(p)
 	}
 	if err != nil {
 		b.end(err)
-		return n, b.err
+		return b.err
 	}
-	a.dog.pause(!a.delivered)
-	return n, nil
+	b.a.dog.pause(!b.a.delivered)
+	return nil
 }
 
 // pass notes bytes on their way to the client.
@@ -109,26 +133,37 @@ func (b *watchedBody) pass(p []byte) {
 // end settles the attempt after the last read. A body that is not whole ends
 // with an error, so that the client sees a broken end and never a clean one.
 func (b *watchedBody) end(err error) {
-	b.ended = true
 	b.a.dog.pause(false)
 	now := time.Now()
-	x := b.a.x
-	if err != io.EOF && x.clientGone() && b.a.limitHit() == "" {
-		b.err = err
+	if b.clientBroke(err) {
+		b.ended, b.err = true, err
 		b.clientLeft(now)
 		return
 	}
 	r, whole := b.judge(err, now)
 	b.a.chargeKey(&r, now)
 	if err != io.EOF {
-		b.a.countError(&answer{}, r, now)
+		b.a.countError(&answer{cut: true}, r, now)
 	}
+	b.conclude(r, whole, now)
+	if !whole {
+		b.a.x.gw.warnCut(b.a, r)
+	}
+}
+
+// clientBroke reports whether it is the client's leaving that ended the body.
+func (b *watchedBody) clientBroke(err error) bool {
+	return err != io.EOF && b.a.x.clientGone() && b.a.limitHit() == ""
+}
+
+// conclude settles the attempt.
+func (b *watchedBody) conclude(r verdict.Result, whole bool, now time.Time) {
+	b.ended = true
 	b.a.settle(r, now)
 	b.a.record(b.ans, r, now)
-	x.outcome, b.err = outcomeServed, io.EOF
+	b.a.x.outcome, b.err = outcomeServed, io.EOF
 	if !whole {
-		x.outcome, b.err = outcomeCut, io.ErrUnexpectedEOF
-		x.gw.warnCut(b.a, r)
+		b.a.x.outcome, b.err = outcomeCut, io.ErrUnexpectedEOF
 	}
 }
 
@@ -147,8 +182,7 @@ func (b *watchedBody) judge(err error, now time.Time) (r verdict.Result, whole b
 	case stream.Empty:
 		return failed("empty answer"), false
 	case stream.Failed:
-		f := b.watcher.Failure()
-		r = verdict.OfStreamError(b.a.ch.preset.ID, f.Code, f.Type, f.Message, f.Status, now)
+		r = b.judgeFailure(now)
 		// A JSON document that tells of an error is all there; an event stream
 		// that breaks off with one is not.
 		return r, b.watcher.JSON() || r.Verdict == verdict.Neutral
@@ -156,8 +190,25 @@ func (b *watchedBody) judge(err error, now time.Time) (r verdict.Result, whole b
 	return verdict.Result{Verdict: verdict.Success}, true
 }
 
+// judgeFailure judges the error that the body tells of, as though its status
+// had been the answer's.
+func (b *watchedBody) judgeFailure(now time.Time) verdict.Result {
+	f := b.watcher.Failure()
+	r := verdict.OfStreamError(b.a.ch.preset.ID, f.Code, f.Type, f.Message, f.Status, now)
+	if f.Status == 0 {
+		return r
+	}
+	if matchesAny(f.Status, b.a.ch.failureOn) {
+		return failed(r.Reason)
+	}
+	if x := b.a.x; x.gw.retryOn != nil && !r.ModelMissing {
+		r.Elsewhere = matchesAny(f.Status, x.gw.retryOn)
+	}
+	return r
+}
+
 func failed(reason string) verdict.Result {
-	return verdict.Result{Verdict: verdict.Failure, Reason: reason}
+	return verdict.Result{Verdict: verdict.Failure, Elsewhere: true, Reason: reason}
 }
 
 // clientLeft settles an attempt whose client left in the middle of the answer.
@@ -173,9 +224,9 @@ func (b *watchedBody) clientLeft(now time.Time) {
 func (b *watchedBody) Close() error {
 	err := b.body.Close()
 	if !b.ended {
-		b.ended, b.err = true, http.ErrBodyReadAfterClose
 		b.clientLeft(time.Now())
 	}
+	b.ended, b.err, b.held, b.late = true, http.ErrBodyReadAfterClose, nil, nil
 	b.watcher.Free()
 	b.watcher = nil
 	cleanHeader(b.ans.res.Trailer)

@@ -32,11 +32,12 @@ func newTimeLimit(name string) *timeLimit {
 }
 
 var (
-	headerLimit    = newTimeLimit("header_timeout")
-	idleLimit      = newTimeLimit("idle_timeout")
-	probeLimit     = newTimeLimit("probe_timeout")
-	errorHeadLimit = newTimeLimit("error body")
-	stallLimit     = newTimeLimit("client stalls")
+	headerLimit     = newTimeLimit("header_timeout")
+	idleLimit       = newTimeLimit("idle_timeout")
+	firstTokenLimit = newTimeLimit("first_token_timeout")
+	probeLimit      = newTimeLimit("probe_timeout")
+	errorHeadLimit  = newTimeLimit("error body")
+	stallLimit      = newTimeLimit("client stalls")
 )
 
 // watchdog cancels a try that its upstream keeps waiting for too long. It counts

@@ -190,6 +190,12 @@ func (w *Watcher) Content() bool {
 	return w != nil && w.content && (w.ended || w.Stream())
 }
 
+// Begun reports whether the stream has said something that decides what it is:
+// content, a finish, stop or block reason, or an error.
+func (w *Watcher) Begun() bool {
+	return w != nil && (w.content || w.finish || w.failure != nil)
+}
+
 // Terminal reports whether the event that ends an answer was seen.
 func (w *Watcher) Terminal() bool { return w != nil && w.terminal }
 

@@ -308,6 +308,7 @@ type Breaker struct {
 	NextProbeAt         *time.Time `json:"next_probe_at"`
 	NextProbeIn         string     `json:"next_probe_in"`
 	ProbeInFlight       bool       `json:"probe_in_flight"`
+	Suspect             bool       `json:"suspect"`
 	LimitedUntil        *time.Time `json:"limited_until"`
 }
 
