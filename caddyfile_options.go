@@ -48,11 +48,13 @@ func init() {
 		"retry_on":       {usage: "<status>...", parse: func(p *parser, c *Config) error { return p.statuses(&c.RetryOn) }},
 		"second_opinion": {usage: "<n> | off", parse: func(p *parser, c *Config) error { return p.integerOrOff(&c.SecondOpinion) }},
 		"peek_timeout":   {usage: "<duration> | off", parse: func(p *parser, c *Config) error { return p.durationOrOff(&c.PeekTimeout) }},
-		"all_open":       {usage: "fail_fast | best_effort | wait <duration>", parse: parseAllOpen},
+		"stream_close_delay": {usage: "<duration> | off", parse: func(p *parser, c *Config) error {
+			return p.durationOrOff(&c.StreamCloseDelay)
+		}},
+		"all_open": {usage: "fail_fast | best_effort | wait <duration>", parse: parseAllOpen},
 
-		"affinity":           {unavailable: true},
-		"buffer_total":       {unavailable: true},
-		"stream_close_delay": {unavailable: true},
+		"affinity":     {unavailable: true},
+		"buffer_total": {unavailable: true},
 	}
 	channelOptions = map[string]option[*Channel]{
 		"provider":      {usage: "<id>", parse: func(p *parser, c *Channel) error { return p.word(&c.Provider) }},

@@ -89,6 +89,10 @@ type Config struct {
 	// answered with 413. Default: 64 MiB.
 	MaxBody int64 `json:"max_body,omitempty"`
 
+	// How long websockets outlive a reload of the configuration. 0 closes them at
+	// once. Default: 1h.
+	StreamCloseDelay *caddy.Duration `json:"stream_close_delay,omitempty"`
+
 	// Who renders the errors that the gateway itself makes: `provider` (the
 	// default: the shape of the request's dialect) or `caddy` (the error goes
 	// to the server's error routes).

@@ -86,7 +86,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.proxy, err = newEmbeddedProxy(ctx)
+	h.proxy, err = newEmbeddedProxy(ctx, h.streamCloseDelay())
 	return err
 }
 

@@ -27,10 +27,7 @@ import (
 // embeddedProxy is Caddy's reverse proxy with our policy and transport.
 type embeddedProxy struct{ reverseproxy.Handler }
 
-// streamCloseDelay is how long tunnels (websockets) outlive a reload.
-const streamCloseDelay = time.Hour
-
-func newEmbeddedProxy(ctx caddy.Context) (*embeddedProxy, error) {
+func newEmbeddedProxy(ctx caddy.Context, streamCloseDelay time.Duration) (*embeddedProxy, error) {
 	p := &embeddedProxy{reverseproxy.Handler{
 		Transport: transport{},
 		LoadBalancing: &reverseproxy.LoadBalancing{

@@ -42,6 +42,7 @@ const (
 	defaultIdleTimeout         = 10 * time.Minute
 	defaultPeekTimeout         = 2 * time.Second
 	defaultSecondOpinion       = 5
+	defaultStreamCloseDelay    = time.Hour
 	defaultCorrelateWindow     = time.Minute
 	defaultCorrelateKeys       = 2
 	defaultCorrelatePool       = 3 // from so many keys on
@@ -79,7 +80,10 @@ func (c *Config) earlyProbe() time.Duration   { return durationOr(c.EarlyProbe, 
 func (c *Config) abandonAfter() time.Duration { return durationOr(c.AbandonAfter, defaultAbandonAfter) }
 
 func (c *Config) peekTimeout() time.Duration { return durationOr(c.PeekTimeout, defaultPeekTimeout) }
-func (c *Config) secondOpinion() int         { return or(c.SecondOpinion, defaultSecondOpinion) }
+func (c *Config) streamCloseDelay() time.Duration {
+	return durationOr(c.StreamCloseDelay, defaultStreamCloseDelay)
+}
+func (c *Config) secondOpinion() int { return or(c.SecondOpinion, defaultSecondOpinion) }
 
 func (c *Config) maxBody() int64 {
 	if c.MaxBody == 0 {

@@ -170,6 +170,7 @@ func (k *checker) checkGateway() error {
 		k.checkAllOpen(),
 		k.require(or(k.EarlyProbe, 0) >= 0, "early_probe", "must not be negative"),
 		k.require(or(k.AbandonAfter, 0) >= 0, "abandon_after", "must not be negative"),
+		k.require(or(k.StreamCloseDelay, 0) >= 0, "stream_close_delay", "must not be negative"),
 		k.require(or(k.PeekTimeout, 0) >= 0, "peek_timeout", "must not be negative"),
 		k.require(k.MaxBody >= 0, "max_body", "must be above 0"),
 		k.require(slices.Contains([]string{"", errorsProvider, errorsCaddy}, k.Errors),

@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/llm-gateway/caddy-llm-gateway/internal/testrig"
 )
@@ -107,5 +108,67 @@ func TestRefusedWebsocketFailsOver(t *testing.T) {
 	defer conn.Close()
 	if res.StatusCode != 101 || p.u1.Count() != 1 {
 		t.Errorf("%d, a asked %d times", res.StatusCode, p.u1.Count())
+	}
+}
+
+// A handshake that is refused, or never answered, is judged by its status or by
+// the time limit, and nothing is left behind.
+func TestHandshakesThatFailAreJudgedLikeOtherAnswers(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{"403": testrig.Fail(403, ""), "hang": testrig.Hang} {
+		t.Run(name, func(t *testing.T) {
+			p := startPair(t, "header_timeout 200ms 200ms")
+			p.u1.Answer(answer)
+			p.u2.Answer(echoSocket)
+			conn, _, res := handshake(t, p.Gateway, "/v1/realtime?model=m1")
+			if res.StatusCode != 101 || p.u1.Count() != 1 {
+				t.Errorf("%d, a asked %d times", res.StatusCode, p.u1.Count())
+			}
+			failures := 0
+			if name == "hang" {
+				failures = 1
+			}
+			if b := p.Breaker("a", "m1"); b.ConsecutiveFailures != failures {
+				t.Errorf("%+v", b)
+			}
+			conn.Close()
+			testrig.Eventually(t, "nothing in flight", func() bool { return p.InFlight() == 0 })
+		})
+	}
+}
+
+// stream_close_delay is how long a websocket outlives a reload.
+func TestStreamCloseDelayBoundsWebsocketsAfterAReload(t *testing.T) {
+	for _, delay := range []string{"1h", "100ms", "0"} {
+		t.Run(delay, func(t *testing.T) {
+			p := startPair(t, "stream_close_delay "+delay)
+			p.u1.Answer(echoSocket)
+			conn, r, res := handshake(t, p.Gateway, "/v1/realtime?model=m1")
+			defer conn.Close()
+			if res.StatusCode != 101 {
+				t.Fatal(res.StatusCode)
+			}
+			if err := p.Reload(p.block("retries 2", "stream_close_delay "+delay)); err != nil {
+				t.Fatal(err)
+			}
+			if delay == "1h" {
+				io.WriteString(conn, "ping")
+				buf := make([]byte, 4)
+				if _, err := io.ReadFull(r, buf); err != nil || string(buf) != "ping" {
+					t.Errorf("%q, %v", buf, err)
+				}
+				return
+			}
+			conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+			for {
+				if _, err := r.ReadByte(); err != nil {
+					if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+						t.Error("the websocket is still open")
+					}
+					break
+				}
+			}
+			conn.Close()
+			testrig.Eventually(t, "nothing in flight", func() bool { return p.InFlight() == 0 })
+		})
 	}
 }
