@@ -47,6 +47,12 @@ type attemptRecord struct {
 	duration            time.Duration
 }
 
+// report notes and counts how a try ended.
+func (a *attempt) report(ans *answer, r verdict.Result, now time.Time) {
+	a.record(ans, r, now)
+	a.countAttempt(ans, r)
+}
+
 // record notes how a try ended.
 func (a *attempt) record(ans *answer, r verdict.Result, now time.Time) {
 	a.x.records = append(a.x.records, attemptRecord{

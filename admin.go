@@ -48,6 +48,9 @@ func (*adminAPI) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
+// Provision adds the metrics to the registry that the admin endpoint serves.
+func (*adminAPI) Provision(ctx caddy.Context) error { return registerMetrics(ctx) }
+
 const adminPrefix = "/llm_gateway/"
 
 // Routes returns the admin routes.

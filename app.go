@@ -53,7 +53,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 // Provision sets up the app.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
-	return nil
+	return registerMetrics(ctx)
 }
 
 // states holds the lasting state of the channels of all configs, counted by

@@ -92,9 +92,11 @@ type channelState struct {
 	disables *autodisable.Set
 	keys     *credential.Pool
 	doubts   doubts
-	host     *reverseproxy.Host
-	inFlight atomic.Int64
-	warnings rateLimit
+	// firstTokens are of the last streams.
+	firstTokens firstTokens
+	host        *reverseproxy.Host
+	inFlight    atomic.Int64
+	warnings    rateLimit
 }
 
 // rateLimit lets the same warning through once a minute.

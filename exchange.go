@@ -235,6 +235,7 @@ func (x *exchange) hasOther() bool {
 func (x *exchange) reserve(c *candidate, now time.Time, early bool) bool {
 	budgeted := !x.freeMove(c, now)
 	if budgeted && !x.gw.budget.take() {
+		retriesRejected.WithLabelValues(x.gw.name).Inc()
 		return false
 	}
 	a := x.admitted(c, now, early)
@@ -313,7 +314,11 @@ func (x *exchange) finish() {
 	if x.req != nil {
 		x.req.Release()
 	}
-	if x.outcome == "" && x.clientGone() {
-		x.outcome = outcomeClientGone
+	if x.outcome == "" {
+		x.outcome = outcomeFailed
+		if x.clientGone() {
+			x.outcome = outcomeClientGone
+		}
 	}
+	x.countRequest()
 }

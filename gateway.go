@@ -34,8 +34,10 @@ type gateway struct {
 	name     string
 	app      *App
 	channels []*channel
-	routes   *routes
-	policy   policy
+	// writtenModels are the names that stand in the configuration.
+	writtenModels map[string]bool
+	routes        *routes
+	policy        policy
 
 	retries      int
 	tryDuration  time.Duration // 0: off
@@ -89,6 +91,7 @@ func newGateway(ctx caddy.Context, h *Handler, app *App) (*gateway, error) {
 	}
 	linkBackups(cfg, byName)
 	gw.routes = newRoutes(gw.channels)
+	gw.writtenModels = writtenModels(gw.channels)
 	if gw.policy, err = h.loadPolicy(ctx); err != nil {
 		return nil, fmt.Errorf("gateway %s: %w", gw.name, err)
 	}
@@ -128,7 +131,11 @@ func (gw *gateway) channel(name string) *channel {
 // transition reports what a breaker did: one line a transition, never under a
 // lock.
 func (gw *gateway) transition(ch *channel, c breaker.Change) {
-	if c.Zero() || c.From == c.To {
+	if c.Zero() {
+		return
+	}
+	gw.countTransition(ch, c)
+	if c.From == c.To {
 		return
 	}
 	gw.breakerEvent(ch, c)

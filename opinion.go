@@ -55,6 +55,7 @@ func (x *exchange) seekOpinion(a *attempt, ans *answer) bool {
 		a.ch.state.doubts.undecided(a.model)
 		return false
 	}
+	x.countFailover(a, ans.verdict)
 	x.doubted = &opinion{a, ans, len(x.records) - 1}
 	ans.drop()
 	a.release()
@@ -73,6 +74,7 @@ func (x *exchange) contradicted() {
 	r := verdict.Result{Verdict: verdict.Failure, Reason: o.ans.verdict.Reason + ", but answered elsewhere"}
 	o.ans.verdict = r
 	x.records[o.record].verdict, x.records[o.record].reason = r.Verdict, r.Reason
+	o.a.countAttempt(o.ans, r)
 	o.a.settle(r, time.Now())
 }
 
@@ -90,6 +92,7 @@ func (x *exchange) believed(agreed bool) *answer {
 	} else {
 		o.a.ch.state.doubts.undecided(o.a.model)
 	}
+	o.a.countAttempt(o.ans, o.ans.verdict)
 	o.a.settle(o.ans.verdict, time.Now())
 	return o.ans
 }

@@ -206,6 +206,7 @@ func (b *watchedBody) replace(r verdict.Result) bool {
 	if f := b.watcher.Failure(); f != nil {
 		b.ans.inner = f.Status
 	}
+	b.a.countTokens(b.watcher.Usage())
 	b.ans.verdict, b.ans.head = r, b.held
 	b.watcher.Free()
 	b.watcher = nil

@@ -87,22 +87,22 @@ func recordOf(r *autodisable.Record, dryRun bool) *recordStatus {
 }
 
 type breakerStatus struct {
-	Model               string     `json:"model"`
-	State               string     `json:"state"`
-	Degraded            bool       `json:"degraded"`
-	DryRun              bool       `json:"dry_run"`
-	ConsecutiveFailures int        `json:"consecutive_failures"`
-	EffectiveWeight     float64    `json:"effective_weight"`
-	LastFailure         string     `json:"last_failure"`
-	LastFailureAt       *time.Time `json:"last_failure_at"`
-	LastSuccessAt       *time.Time `json:"last_success_at"`
-	OpenedAt            *time.Time `json:"opened_at"`
-	NextProbeAt         *time.Time `json:"next_probe_at"`
-	NextProbeIn         string     `json:"next_probe_in"`
-	ProbeInFlight       bool       `json:"probe_in_flight"`
-	LimitedUntil        *time.Time `json:"limited_until"`
-	Suspect             bool       `json:"suspect"`
-	FirstToken          *struct{}  `json:"first_token_ms"`
+	Model               string       `json:"model"`
+	State               string       `json:"state"`
+	Degraded            bool         `json:"degraded"`
+	DryRun              bool         `json:"dry_run"`
+	ConsecutiveFailures int          `json:"consecutive_failures"`
+	EffectiveWeight     float64      `json:"effective_weight"`
+	LastFailure         string       `json:"last_failure"`
+	LastFailureAt       *time.Time   `json:"last_failure_at"`
+	LastSuccessAt       *time.Time   `json:"last_success_at"`
+	OpenedAt            *time.Time   `json:"opened_at"`
+	NextProbeAt         *time.Time   `json:"next_probe_at"`
+	NextProbeIn         string       `json:"next_probe_in"`
+	ProbeInFlight       bool         `json:"probe_in_flight"`
+	LimitedUntil        *time.Time   `json:"limited_until"`
+	Suspect             bool         `json:"suspect"`
+	FirstToken          *percentiles `json:"first_token_ms"`
 }
 
 // health is a channel's colour on the status page.
@@ -233,6 +233,7 @@ func (ch *channel) breakerStatus(b breaker.Status, now time.Time) breakerStatus 
 		OpenedAt:            timeOrNil(b.OpenedAt),
 		NextProbeAt:         timeOrNil(b.NextProbeAt),
 		ProbeInFlight:       b.ProbeInFlight,
+		FirstToken:          ch.state.firstTokens.of(b.Model),
 	}
 	if b.LimitedUntil.After(now) {
 		s.LimitedUntil = timeOrNil(b.LimitedUntil)

@@ -63,19 +63,20 @@ func (a *attempt) roundTrip() (*http.Response, error) {
 		}
 		now := time.Now()
 		if ans.res == nil && a.x.clientGone() {
-			a.record(ans, a.clientLeft(now), now)
+			a.report(ans, a.clientLeft(now), now)
 			a.release()
 			return nil, context.Canceled
 		}
 		a.chargeKey(&ans.verdict, now)
 		a.countError(ans, ans.verdict, now)
 		a.record(ans, ans.verdict, now)
+		if a.x.seekOpinion(a, ans) {
+			return nil, errElsewhere
+		}
+		a.countAttempt(ans, ans.verdict)
 		if a.tryAnotherKey(ans.verdict) {
 			a.x.keep(ans)
 			continue
-		}
-		if a.x.seekOpinion(a, ans) {
-			return nil, errElsewhere
 		}
 		a.settle(ans.verdict, now)
 		return a.x.afterFailure(a, ans)
@@ -87,6 +88,7 @@ func (a *attempt) roundTrip() (*http.Response, error) {
 func (x *exchange) afterFailure(a *attempt, ans *answer) (*http.Response, error) {
 	x.note(ans)
 	if ans.verdict.Elsewhere && x.next() {
+		x.countFailover(a, ans.verdict)
 		x.keep(ans)
 		a.release()
 		return nil, errElsewhere

@@ -35,7 +35,7 @@ func (a *attempt) relayBody(ans *answer) *http.Response {
 		// it is, since the proxy needs its writing half.
 		a.dog.off()
 		a.settle(ans.verdict, now)
-		a.record(ans, ans.verdict, now)
+		a.report(ans, ans.verdict, now)
 		a.x.outcome = outcomeServed
 		return res
 	}
@@ -126,6 +126,7 @@ func (b *watchedBody) pass(p []byte) {
 	}
 	if !b.a.delivered && b.watcher.Content() {
 		b.a.delivered = true
+		b.a.firstToken(time.Since(b.a.began))
 		b.a.x.gw.transition(b.a.ch, b.a.permit.Content(time.Now()))
 	}
 }
@@ -160,7 +161,7 @@ func (b *watchedBody) clientBroke(err error) bool {
 func (b *watchedBody) conclude(r verdict.Result, whole bool, now time.Time) {
 	b.ended = true
 	b.a.settle(r, now)
-	b.a.record(b.ans, r, now)
+	b.finish(r, now)
 	b.a.x.outcome, b.err = outcomeServed, io.EOF
 	if !whole {
 		b.a.x.outcome, b.err = outcomeCut, io.ErrUnexpectedEOF
@@ -215,8 +216,15 @@ func failed(reason string) verdict.Result {
 func (b *watchedBody) clientLeft(now time.Time) {
 	r := verdict.Result{Verdict: verdict.Neutral, Reason: "client left"}
 	b.a.settle(r, now)
-	b.a.record(b.ans, r, now)
+	b.finish(r, now)
 	b.a.x.outcome = outcomeClientGone
+}
+
+// finish counts and notes how the answer ended.
+func (b *watchedBody) finish(r verdict.Result, now time.Time) {
+	b.ans.timedOut = b.ans.timedOut || b.a.limitHit() != ""
+	b.a.countTokens(b.watcher.Usage())
+	b.a.report(b.ans, r, now)
 }
 
 // Close ends the attempt. Before the end of the body only a client that does

@@ -298,18 +298,19 @@ type Record struct {
 
 // Breaker is one breaker's status.
 type Breaker struct {
-	Model               string     `json:"model"`
-	State               string     `json:"state"`
-	Degraded            bool       `json:"degraded"`
-	DryRun              bool       `json:"dry_run"`
-	ConsecutiveFailures int        `json:"consecutive_failures"`
-	EffectiveWeight     float64    `json:"effective_weight"`
-	LastFailure         string     `json:"last_failure"`
-	NextProbeAt         *time.Time `json:"next_probe_at"`
-	NextProbeIn         string     `json:"next_probe_in"`
-	ProbeInFlight       bool       `json:"probe_in_flight"`
-	Suspect             bool       `json:"suspect"`
-	LimitedUntil        *time.Time `json:"limited_until"`
+	Model               string                  `json:"model"`
+	State               string                  `json:"state"`
+	Degraded            bool                    `json:"degraded"`
+	DryRun              bool                    `json:"dry_run"`
+	ConsecutiveFailures int                     `json:"consecutive_failures"`
+	EffectiveWeight     float64                 `json:"effective_weight"`
+	LastFailure         string                  `json:"last_failure"`
+	NextProbeAt         *time.Time              `json:"next_probe_at"`
+	NextProbeIn         string                  `json:"next_probe_in"`
+	ProbeInFlight       bool                    `json:"probe_in_flight"`
+	Suspect             bool                    `json:"suspect"`
+	FirstToken          *struct{ P50, P95 int } `json:"first_token_ms"`
+	LimitedUntil        *time.Time              `json:"limited_until"`
 }
 
 // Status asks the admin endpoint.
