@@ -48,8 +48,12 @@ func (*adminAPI) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision adds the metrics to the registry that the admin endpoint serves.
-func (*adminAPI) Provision(ctx caddy.Context) error { return registerMetrics(ctx) }
+// Provision adds the metrics to the registry that the admin endpoint serves, and
+// ends what the endpoint before it still streams.
+func (*adminAPI) Provision(ctx caddy.Context) error {
+	endStreams()
+	return registerMetrics(ctx)
+}
 
 const adminPrefix = "/llm_gateway/"
 

@@ -131,6 +131,7 @@ func (a *App) Start() error {
 // shows that the newer config really runs: only then do its thresholds and keys
 // replace the older ones, so that a refused config changes nothing.
 func (a *App) Stop() error {
+	endStreams()
 	if top := a.withdraw(); top != nil {
 		top.apply()
 	}

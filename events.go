@@ -16,7 +16,6 @@ package llmgateway
 
 import (
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -58,6 +57,8 @@ type eventLog struct {
 	mu   sync.Mutex
 	next uint64 // id of the next event
 	ring [keptEvents]event
+	// changed is closed when an event is added; nil if nobody waits.
+	changed chan struct{}
 }
 
 var recentEvents = eventLog{next: 1}
@@ -69,7 +70,37 @@ func (l *eventLog) add(e event) uint64 {
 	e.ID = l.next
 	l.ring[e.ID%keptEvents] = e
 	l.next++
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
 	return e.ID
+}
+
+// after returns the events with ids above id, oldest first, and a channel that is
+// closed when there are more. An id that was never given is one of an earlier
+// process: then all events are new.
+func (l *eventLog) after(id uint64) ([]event, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if id >= l.next {
+		id = 0
+	}
+	var list []event
+	for id = max(id+1, l.next-min(l.next, keptEvents)); id < l.next; id++ {
+		list = append(list, l.ring[id%keptEvents])
+	}
+	if l.changed == nil {
+		l.changed = make(chan struct{})
+	}
+	return list, l.changed
+}
+
+// last returns the id of the newest event, 0 if there is none.
+func (l *eventLog) last() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next - 1
 }
 
 // list returns the events that are kept, newest first.
@@ -121,8 +152,8 @@ func serveEvents(w http.ResponseWriter, r *http.Request) error {
 	if err := allow(w, r, http.MethodGet, http.MethodHead); err != nil {
 		return err
 	}
-	if slices.Contains(r.Header.Values("Accept"), "text/event-stream") {
-		return adminError(http.StatusNotAcceptable, "events as a stream are not available yet")
+	if acceptsEventStream(r) && r.Method == http.MethodGet {
+		return streamEvents(w, r)
 	}
 	return writeJSON(w, recentEvents.list())
 }

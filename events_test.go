@@ -15,13 +15,16 @@
 package llmgateway_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -100,5 +103,85 @@ func TestEventsTellEachTransitionOnce(t *testing.T) {
 	}
 	if e := listed[0]; e.Reason != "done" || e.ID != listed[1].ID+1 {
 		t.Errorf("%+v", e)
+	}
+}
+
+// listen opens a stream of events, after the one with that id if it is not empty.
+func listen(t *testing.T, g *testrig.Gateway, lastID string) (*bufio.Scanner, *http.Response) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.Admin+"/llm_gateway/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	if lastID != "" {
+		r.Header.Set("Last-Event-ID", lastID)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return bufio.NewScanner(res.Body), res
+}
+
+// nextEvent reads up to the next event. It returns false at the end.
+func nextEvent(t *testing.T, lines *bufio.Scanner) (id, kind string, e map[string]any, ok bool) {
+	t.Helper()
+	for lines.Scan() {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "id":
+			id = value
+		case "event":
+			kind = value
+		case "data":
+			if err := json.Unmarshal([]byte(value), &e); err != nil {
+				t.Fatal(err)
+			}
+			return id, kind, e, true
+		}
+	}
+	return "", "", nil, false
+}
+
+// The stream tells events as they happen, begins after the one that the client
+// knows, and ends when the configuration changes.
+func TestEventsAreStreamedLive(t *testing.T) {
+	p := startPair(t)
+	live, res := listen(t, p.Gateway, "")
+	if kind := res.Header.Get("Content-Type"); res.StatusCode != 200 || kind != "text/event-stream" {
+		t.Fatal(res.StatusCode, kind)
+	}
+	act(t, p.Gateway, "a/disable", `{"reason":"one"}`)
+	act(t, p.Gateway, "a/enable", `{"reason":"two"}`)
+	first, kind, e, _ := nextEvent(t, live)
+	if kind != "llm_channel_disabled" || e["reason"] != "one" || fmt.Sprint(e["id"]) != first {
+		t.Errorf("first event: %s %s %v", first, kind, e)
+	}
+	second, kind, e, _ := nextEvent(t, live)
+	if kind != "llm_channel_enabled" || e["reason"] != "two" {
+		t.Errorf("second event: %s %v", kind, e)
+	}
+	resumed, _ := listen(t, p.Gateway, first)
+	if id, _, _, _ := nextEvent(t, resumed); id != second {
+		t.Errorf("after %s came %s, want %s", first, id, second)
+	}
+	ofOtherProcess, _ := listen(t, p.Gateway, "999999999")
+	if id, _, _, ok := nextEvent(t, ofOtherProcess); !ok {
+		t.Errorf("an id of another process: %s", id)
+	}
+	if _, res := listen(t, p.Gateway, "abc"); res.StatusCode != 400 {
+		t.Errorf("a bad id: %d", res.StatusCode)
+	}
+	began := time.Now()
+	if err := p.Reload(p.block("retries 1")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, e, ok := nextEvent(t, live); ok {
+		t.Errorf("after the reload: %v", e)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("the stream ended after %s", took)
 	}
 }
