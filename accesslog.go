@@ -15,10 +15,13 @@
 package llmgateway
 
 import (
+	"context"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -53,6 +56,24 @@ func (a *attempt) report(ans *answer, r verdict.Result, now time.Time) {
 	a.countAttempt(ans, r)
 }
 
+// trace adds the try to the request's span, if Caddy's tracing is on.
+func (r *attemptRecord) trace(ctx context.Context) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	span.AddEvent("llm_gateway.attempt", trace.WithAttributes(
+		attribute.String("llm_gateway.channel", r.channel),
+		attribute.String("llm_gateway.model", r.model),
+		attribute.String("llm_gateway.key", r.key),
+		attribute.String("llm_gateway.verdict", r.verdict.String()),
+		attribute.String("llm_gateway.reason", r.reason),
+		attribute.Int("http.response.status_code", r.status),
+		attribute.Float64("llm_gateway.duration", r.duration.Seconds()),
+		attribute.Bool("llm_gateway.probe", r.probe),
+	))
+}
+
 // record notes how a try ended.
 func (a *attempt) record(ans *answer, r verdict.Result, now time.Time) {
 	a.x.records = append(a.x.records, attemptRecord{
@@ -65,6 +86,7 @@ func (a *attempt) record(ans *answer, r verdict.Result, now time.Time) {
 		probe:    a.permit.Probe(),
 		duration: now.Sub(ans.try.began),
 	})
+	a.x.records[len(a.x.records)-1].trace(a.x.ctx)
 }
 
 // MarshalLogObject implements zapcore.ObjectMarshaler.
