@@ -60,7 +60,7 @@ func init() {
 		"provider":      {usage: "<id>", parse: func(p *parser, c *Channel) error { return p.word(&c.Provider) }},
 		"base_url":      {usage: "<url>", parse: func(p *parser, c *Channel) error { return p.word(&c.BaseURL) }},
 		"key":           {usage: "<secret>...", repeat: true, parse: func(p *parser, c *Channel) error { return p.words(&c.Keys) }},
-		"auth":          {usage: "bearer | header <name> | none", parse: parseAuth},
+		"auth":          {usage: "bearer | header <name> | query <name> | passthrough | none", parse: parseAuth},
 		"header_up":     {usage: "<field> [<value> [<replacement>]]", repeat: true, parse: parseHeaderUp},
 		"models":        {usage: "<pattern>...", parse: func(p *parser, c *Channel) error { return p.words(&c.Models) }},
 		"model_map":     {usage: "<requested> <upstream>", repeat: true, parse: parseModelMap},

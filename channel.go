@@ -19,7 +19,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -52,9 +51,8 @@ type channel struct {
 	auth     authMethod
 	keys     *credential.Keys
 	keyIDs   []string // of the keys that are not empty
-	// credentials holds the values of the auth header, which are written to by
-	// nobody.
-	credentials map[*credential.Key]headerValue
+	// credentials holds what carries each key, which is written to by nobody.
+	credentials map[*credential.Key]authValue
 	headerUp    *headers.HeaderOps
 
 	priority    int
@@ -127,35 +125,6 @@ func (*channelState) Destruct() error { return nil }
 // stateKey is the identity by which a channel's state is kept.
 type stateKey struct{ gateway, channel, baseURL string }
 
-// authMethod is how a channel's key is sent.
-type authMethod struct {
-	scheme provider.AuthScheme
-	header string // canonical; empty for provider.None
-}
-
-// authOf returns how the keys of c are sent to that provider.
-func authOf(c *Channel, preset provider.Preset) authMethod {
-	scheme, header := preset.Scheme, preset.Header
-	if c.Auth != nil {
-		header = c.Auth.Name
-		switch c.Auth.Scheme {
-		case authBearer:
-			scheme = provider.Bearer
-		case authHeader:
-			scheme = provider.Header
-		default:
-			scheme = provider.None
-		}
-	}
-	switch {
-	case len(c.Keys) == 0 || scheme == provider.None:
-		return authMethod{scheme: provider.None}
-	case scheme == provider.Bearer:
-		return authMethod{scheme, "Authorization"}
-	}
-	return authMethod{scheme, http.CanonicalHeaderKey(header)}
-}
-
 // presetOf returns the preset of the provider that is written, or that base
 // belongs to.
 func presetOf(c *Channel, base *url.URL) (provider.Preset, bool) {
@@ -164,29 +133,6 @@ func presetOf(c *Channel, base *url.URL) (provider.Preset, bool) {
 		id = cmp.Or(provider.ForHost(base.Hostname(), base.EscapedPath()), "openai")
 	}
 	return provider.Lookup(id)
-}
-
-// headerValue holds the values of a header that carries a key; it does not show
-// them.
-type headerValue []string
-
-// String implements fmt.Stringer.
-func (headerValue) String() string { return "(credential)" }
-
-// GoString implements fmt.GoStringer.
-func (headerValue) GoString() string { return "(credential)" }
-
-// value returns the header value that carries the key; nil if there is none. It
-// goes on an attempt's own request only, never on the one that the embedded
-// proxy holds and logs.
-func (m authMethod) value(key credential.Secret) headerValue {
-	switch {
-	case key.Empty() || m.scheme == provider.None:
-		return nil
-	case m.scheme == provider.Bearer:
-		return headerValue{"Bearer " + key.Reveal()}
-	}
-	return headerValue{key.Reveal()}
 }
 
 func (ch *channel) speaks(d dialect.Dialect) bool { return ch.preset.Speaks(d, ch.basePath) }
@@ -306,7 +252,7 @@ func (b *channelBuilder) setKeys(ch *channel, c *Channel, repl *caddy.Replacer) 
 	ch.keys = ch.state.keys.Keys(secrets)
 	disables := ch.state.disables
 	ch.keys.Outside(func(now time.Time) bool { return disables.KeysOut(now) > 0 }, disables.KeyDisabled)
-	ch.credentials = make(map[*credential.Key]headerValue)
+	ch.credentials = make(map[*credential.Key]authValue)
 	for _, key := range ch.keys.All() {
 		ch.credentials[key] = ch.auth.value(key.Secret())
 	}

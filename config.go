@@ -211,11 +211,12 @@ type Channel struct {
 
 // Auth says how a key is sent upstream.
 type Auth struct {
-	// `bearer` (Authorization: Bearer), `header` (the header of that name) or
-	// `none`.
+	// `bearer` (Authorization: Bearer), `header` (the header of that name),
+	// `query` (the query parameter of that name), `passthrough` (the client's own
+	// credential, whose failures never count) or `none`.
 	Scheme string `json:"scheme,omitempty"`
 
-	// The header's name, for the scheme `header`.
+	// The name of the header or parameter.
 	Name string `json:"name,omitempty"`
 }
 

@@ -28,7 +28,7 @@ import (
 func (a *attempt) countError(ans *answer, r verdict.Result, now time.Time) {
 	f := autodisable.Failure{Key: a.key.ID(), Status: ans.status, Code: r.Code, Began: a.began}
 	switch {
-	case r.Content:
+	case r.Content || ans.res != nil && a.ch.auth.passthrough:
 		return
 	case ans.res != nil && ans.status >= 400:
 		f.Message = verdict.Message(ans.res.Header, ans.head)

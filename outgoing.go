@@ -150,9 +150,7 @@ func (t *try) request() *http.Request {
 	if ch.headerUp != nil {
 		ch.headerUp.ApplyToRequest(out)
 	}
-	if value := ch.credentials[t.key]; value != nil { // shared, never written to
-		out.Header[ch.auth.header] = value
-	}
+	t.authenticate(out)
 	return out
 }
 

@@ -49,6 +49,9 @@ func (t *try) peek(ans *answer) {
 	if b.watcher == nil {
 		return
 	}
+	if a.x.req.Stream && b.watcher.JSON() {
+		ans.verdict.Warn = "one JSON document in answer to a request for a stream"
+	}
 	if err := b.hold(); err != nil {
 		b.endHeld(err)
 	} else if b.watcher.Failure() != nil {

@@ -451,3 +451,19 @@ func TestRefusalStandsWhereNobodyElseAnswers(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 }
+
+func TestDocumentForAStreamIsASuccessAndLogged(t *testing.T) {
+	p := startPair(t)
+	p.u1.Answer(plainJSON(testrig.Completion))
+	for range 3 {
+		if got := p.Do(p.Request("/v1/chat/completions", testrig.StreamChat("m1"))); got.Status != 200 || got.Body != testrig.Completion {
+			t.Fatalf("client got %d %s", got.Status, got.Body)
+		}
+	}
+	if n := p.u2.Count(); n != 0 {
+		t.Errorf("b got %d requests", n)
+	}
+	if n := len(p.LogEntries("upstream's answer is not what an API gives")); n != 1 {
+		t.Errorf("logged %d times", n)
+	}
+}

@@ -242,6 +242,9 @@ func (t *try) judge(ans *answer) verdict.Result {
 	if x.gw.retryOn != nil && res.StatusCode >= 300 && !r.ModelMissing {
 		r.Elsewhere = matchesAny(res.StatusCode, x.gw.retryOn)
 	}
+	if t.a.ch.auth.passthrough {
+		r = ofClientsCredential(r)
+	}
 	return r
 }
 

@@ -44,6 +44,8 @@ const (
 	disableTransport   = "transport"
 	authBearer         = "bearer"
 	authHeader         = "header"
+	authQuery          = "query"
+	authPassthrough    = "passthrough"
 	authNone           = "none"
 )
 

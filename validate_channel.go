@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,17 +93,23 @@ func (k *checker) checkAuth(ch *Channel) error {
 			k.require(named || a.Name == "", "auth", "bearer takes no header name"),
 			k.require(len(ch.Keys) > 0, "auth", "%s has no effect without a key", a.Scheme),
 		)
-	case authNone:
+	case authQuery:
 		return cmp.Or(
-			k.require(a.Name == "", "auth", "none takes no header name"),
-			k.require(len(ch.Keys) == 0, "key", "has no effect with auth none"),
+			k.require(validParam.MatchString(a.Name), "auth", "query needs the name of a parameter, of letters, digits and _.-"),
+			k.require(len(ch.Keys) > 0, "auth", "query has no effect without a key"),
 		)
-	case "query", "passthrough":
-		return k.fault("auth", "", "%s is not available yet", a.Scheme)
+	case authNone, authPassthrough:
+		return cmp.Or(
+			k.require(a.Name == "", "auth", "%s takes no name", a.Scheme),
+			k.require(len(ch.Keys) == 0, "key", "has no effect with auth %s", a.Scheme),
+		)
 	}
 	// The word is not repeated: it may be a misplaced key.
-	return k.fault("auth", "", "must be bearer, header <name> or none")
+	return k.fault("auth", "", "must be bearer, header <name>, query <name>, passthrough or none")
 }
+
+// validParam are names of query parameters that need no escape.
+var validParam = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // framing are the headers that net/http writes itself.
 var framing = map[string]bool{

@@ -196,6 +196,9 @@ func (b *watchedBody) judge(err error, now time.Time) (r verdict.Result, whole b
 func (b *watchedBody) judgeFailure(now time.Time) verdict.Result {
 	f := b.watcher.Failure()
 	r := verdict.OfStreamError(b.a.ch.preset.ID, f.Code, f.Type, f.Message, f.Status, now)
+	if b.a.ch.auth.passthrough {
+		return ofClientsCredential(r)
+	}
 	if f.Status == 0 {
 		return r
 	}
