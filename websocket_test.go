@@ -147,15 +147,19 @@ func TestStreamCloseDelayBoundsWebsocketsAfterAReload(t *testing.T) {
 			if res.StatusCode != 101 {
 				t.Fatal(res.StatusCode)
 			}
-			if err := p.Reload(p.block("retries 2", "stream_close_delay "+delay)); err != nil {
-				t.Fatal(err)
-			}
-			if delay == "1h" {
+			ping := func() {
 				io.WriteString(conn, "ping")
 				buf := make([]byte, 4)
 				if _, err := io.ReadFull(r, buf); err != nil || string(buf) != "ping" {
 					t.Errorf("%q, %v", buf, err)
 				}
+			}
+			ping()
+			if err := p.Reload(p.block("retries 2", "stream_close_delay "+delay)); err != nil {
+				t.Fatal(err)
+			}
+			if delay == "1h" {
+				ping()
 				return
 			}
 			conn.SetReadDeadline(time.Now().Add(5 * time.Second))
