@@ -87,7 +87,7 @@ func (a *attempt) tryAnotherKey(r verdict.Result) bool {
 	if out := a.ch.state.breakers.Look(a.model, now); out.Limited.After(now) {
 		return false // the second key in a row was limited: it is the account
 	}
-	key := a.ch.keys.Pick(a.model, now, a.tried)
+	key := a.x.pickKey(a.ch, a.model, now, a.tried)
 	if key == nil {
 		return false
 	}

@@ -16,6 +16,7 @@ package llmgateway
 
 import (
 	"maps"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -25,6 +26,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+	"github.com/dustin/go-humanize"
 )
 
 // The options of each block. They are filled in init, since channel blocks are
@@ -53,7 +55,7 @@ func init() {
 		}},
 		"all_open": {usage: "fail_fast | best_effort | wait <duration>", parse: parseAllOpen},
 
-		"affinity":     {unavailable: true},
+		"affinity":     {usage: "header <name> | field <json.path> | prefix <bytes>", parse: parseAffinity},
 		"buffer_total": {unavailable: true},
 	}
 	channelOptions = map[string]option[*Channel]{
@@ -123,6 +125,29 @@ var breakerOptions = map[string]option[*BreakerConfig]{
 	"max_probe_interval": {usage: "<duration>", parse: func(p *parser, b *BreakerConfig) error { return p.duration(&b.MaxProbeInterval) }},
 	"jitter":             {usage: "<percent>", parse: func(p *parser, b *BreakerConfig) error { return p.number(&b.Jitter, "%") }},
 	"probe_timeout":      {usage: "<stream> [<other>]", parse: func(p *parser, b *BreakerConfig) error { return p.timeouts(&b.ProbeTimeout) }},
+}
+
+func parseAffinity(p *parser, c *Config) error {
+	args, err := p.args(2, 2)
+	if err != nil {
+		return err
+	}
+	c.Affinity = new(AffinityConfig)
+	switch args[0] {
+	case "header":
+		c.Affinity.Header = args[1]
+	case "field":
+		c.Affinity.Field = args[1]
+	case "prefix":
+		n, err := humanize.ParseBytes(args[1])
+		if err != nil || n == 0 || n > math.MaxInt32 {
+			return p.fail("prefix must be a number of bytes above 0, not %q", args[1])
+		}
+		c.Affinity.Prefix = int(n)
+	default:
+		return p.argErr()
+	}
+	return nil
 }
 
 func parseAllOpen(p *parser, c *Config) error {

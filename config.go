@@ -37,6 +37,11 @@ type Config struct {
 	// policies, which picks from the filtered pool and knows no weights.
 	LBPolicyRaw json.RawMessage `json:"lb_policy,omitempty" caddy:"namespace=http.reverse_proxy.selection_policies inline_key=policy"`
 
+	// Binds requests that have something in common to one channel and key of the
+	// group that is their turn, as long as that can be used. It decides before
+	// lb_policy, which decides for requests that have nothing of it. Default: off.
+	Affinity *AffinityConfig `json:"affinity,omitempty"`
+
 	// How many attempts may follow the first one; key switches within a
 	// channel apart. 0 turns failover off. Default: 3.
 	Retries *int `json:"retries,omitempty"`
@@ -227,6 +232,21 @@ type ModelMapping struct {
 
 	// What the channel is asked for.
 	Upstream string `json:"upstream,omitempty"`
+}
+
+// AffinityConfig says what binds requests together. Exactly one of its fields is
+// set.
+type AffinityConfig struct {
+	// The value of this request header.
+	Header string `json:"header,omitempty"`
+
+	// The string or number in the JSON body under these names, from the outermost
+	// in, with dots between them, as in `metadata.user_id`.
+	Field string `json:"field,omitempty"`
+
+	// The first bytes of the body, this many, as in a prompt that many requests
+	// begin with.
+	Prefix int `json:"prefix,omitempty"`
 }
 
 // RetryBudget bounds the retries in flight.

@@ -16,6 +16,7 @@ package llmgateway
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"time"
@@ -37,8 +38,10 @@ type exchange struct {
 
 	dialect dialect.Dialect
 	req     *request.Request
+	session uint64 // by which affinity binds the request; 0: by nothing
 	cands   []candidate
-	pool    []int // scratch of choose: indexes into cands
+	pool    []int     // scratch of choose: indexes into cands
+	weights []float64 // the effective weights of pool
 
 	policyHeader http.Header // set by the policy for the attempt it chose last
 	current      *attempt    // reserved by next, not yet replaced
@@ -64,6 +67,7 @@ type exchange struct {
 	first     attempt
 	candBuf   [4]candidate
 	poolBuf   [4]int
+	weightBuf [4]float64
 	recordBuf [1]attemptRecord
 }
 
@@ -78,7 +82,7 @@ func exchangeOf(ctx context.Context) *exchange {
 
 func newExchange(gw *gateway, r *http.Request) *exchange {
 	x := &exchange{gw: gw, orig: r, ctx: r.Context(), began: time.Now()}
-	x.cands, x.pool, x.records = x.candBuf[:0], x.poolBuf[:0], x.recordBuf[:0]
+	x.cands, x.pool, x.weights, x.records = x.candBuf[:0], x.poolBuf[:0], x.weightBuf[:0], x.recordBuf[:0]
 	gw.budget.requests.Add(1)
 	x.showInLogs()
 	return x
@@ -88,6 +92,9 @@ func newExchange(gw *gateway, r *http.Request) *exchange {
 func (x *exchange) admit(q *request.Request) {
 	x.req, x.dialect = q, q.Dialect
 	x.cands = x.gw.routes.candidates(q, x.cands)
+	if x.orig != nil {
+		x.session = x.gw.affinity.session(x.orig, q)
+	}
 	for i := range x.cands {
 		x.gw.lapse(x.cands[i].channel, x.began)
 	}
@@ -160,22 +167,74 @@ func (x *exchange) choose(now time.Time) *candidate {
 // chooseAmong lets the policy pick from the best group that has a usable
 // candidate.
 func (x *exchange) chooseAmong(now time.Time, freshHost bool) *candidate {
-	for i := 0; i < len(x.cands); {
-		group := x.cands[i].group
-		x.pool = x.pool[:0]
-		total := 0.0
-		for ; i < len(x.cands) && x.cands[i].group == group; i++ {
-			c := &x.cands[i]
-			if c.tried || c.skip || freshHost && x.hostTried(c.base.Host) {
-				continue
-			}
-			if weight, out := c.look(now); out.reason == usable {
-				x.pool = append(x.pool, i)
-				total += weight
-			}
+	for from := 0; from < len(x.cands); {
+		to := from + 1
+		for to < len(x.cands) && x.cands[to].group == x.cands[from].group {
+			to++
 		}
-		if len(x.pool) > 0 {
-			return x.gw.policy.pick(x, now, total)
+		if c := x.chooseFrom(from, to, now, freshHost); c != nil {
+			return c
+		}
+		from = to
+	}
+	return nil
+}
+
+// chooseFrom picks from the group of the candidates from and up to to.
+func (x *exchange) chooseFrom(from, to int, now time.Time, freshHost bool) *candidate {
+	if x.session == 0 && x.gw.policy.inner == nil && to-from > smallGroup {
+		if c := x.sample(from, to, now, freshHost); c != nil {
+			return c
+		}
+	}
+	x.pool, x.weights = x.pool[:0], x.weights[:0]
+	for i := from; i < to; i++ {
+		c := &x.cands[i]
+		if x.passedOver(c, freshHost) {
+			continue
+		}
+		if weight, out := c.look(now); out.reason == usable {
+			x.pool, x.weights = append(x.pool, i), append(x.weights, weight)
+		}
+	}
+	if len(x.pool) == 0 {
+		return nil
+	}
+	return x.gw.policy.pick(x)
+}
+
+func (x *exchange) passedOver(c *candidate, freshHost bool) bool {
+	return c.tried || c.skip || freshHost && x.hostTried(c.base.Host)
+}
+
+const (
+	// smallGroup is up to how many candidates all of a group are looked at.
+	smallGroup = 8
+	// samples is how often a large group is tried without that.
+	samples = 4
+)
+
+// sample draws from a large group without looking at all of it: a candidate is
+// drawn by its configured weight, and taken as often as its effective weight is
+// of that. What is taken is distributed as though all had been looked at. It
+// returns nil if it was unlucky, as when many are out.
+func (x *exchange) sample(from, to int, now time.Time, freshHost bool) *candidate {
+	total := 0.0
+	for i := from; i < to; i++ {
+		total += x.cands[i].weight
+	}
+	for range samples {
+		point := rand.Float64() * total
+		i := from
+		for ; i < to-1 && point >= x.cands[i].weight; i++ {
+			point -= x.cands[i].weight
+		}
+		c := &x.cands[i]
+		if x.passedOver(c, freshHost) {
+			continue
+		}
+		if weight, out := c.look(now); out.reason == usable && rand.Float64()*c.weight < weight {
+			return c
 		}
 	}
 	return nil
@@ -266,7 +325,7 @@ func (x *exchange) admitted(c *candidate, now time.Time, early bool) *attempt {
 	if !c.takePlace() {
 		return nil
 	}
-	key := c.keys.Pick(c.model, now, nil)
+	key := x.pickKey(c.channel, c.model, now, nil)
 	if key == nil {
 		c.state.inFlight.Add(-1)
 		return nil

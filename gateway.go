@@ -37,6 +37,7 @@ type gateway struct {
 	// writtenModels are the names that stand in the configuration.
 	writtenModels map[string]bool
 	routes        *routes
+	affinity      affinity
 	policy        policy
 
 	retries      int
@@ -68,6 +69,7 @@ func newGateway(ctx caddy.Context, h *Handler, app *App) (*gateway, error) {
 		bestEffort:   cfg.AllOpen == allOpenBestEffort,
 		wait:         time.Duration(cfg.AllOpenWait),
 		abandonAfter: cfg.abandonAfter(),
+		affinity:     newAffinity(cfg.Affinity),
 		peekTimeout:  cfg.peekTimeout(),
 		maxBody:      cfg.maxBody(),
 		caddyErrors:  cfg.Errors == "caddy",

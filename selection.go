@@ -20,7 +20,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -77,25 +76,28 @@ type policy struct {
 	inner reverseproxy.Selector // nil: weighted
 }
 
-// pick returns one of the candidates in x.pool, whose effective weights add up
-// to total.
-func (p policy) pick(x *exchange, now time.Time, total float64) *candidate {
-	if p.inner != nil {
+// pick returns one of the candidates in x.pool.
+func (p policy) pick(x *exchange) *candidate {
+	switch {
+	case x.session != 0:
+		return p.pickBound(x)
+	case p.inner != nil:
 		return p.pickInner(x)
-	}
-	if len(x.pool) == 1 {
+	case len(x.pool) == 1:
 		return &x.cands[x.pool[0]]
 	}
+	total := 0.0
+	for _, weight := range x.weights {
+		total += weight
+	}
 	point := rand.Float64() * total
-	for _, i := range x.pool {
-		weight, _ := x.cands[i].look(now)
+	for n, weight := range x.weights {
 		if point < weight {
-			return &x.cands[i]
+			return &x.cands[x.pool[n]]
 		}
 		point -= weight
 	}
-	// Every weight is 0 (degraded_weight 0), or a breaker moved between the two
-	// looks: any of them may be asked.
+	// Every weight is 0 (degraded_weight 0): any of them may be asked.
 	return &x.cands[x.pool[rand.IntN(len(x.pool))]]
 }
 

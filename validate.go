@@ -26,6 +26,7 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+	"golang.org/x/net/http/httpguts"
 )
 
 // Names of values that are written in the configuration.
@@ -167,6 +168,7 @@ func (k *checker) checkNames() error {
 func (k *checker) checkGateway() error {
 	return cmp.Or(
 		k.checkPolicy(),
+		k.checkAffinity(k.Affinity),
 		k.require(k.Retries == nil || *k.Retries >= 0 && *k.Retries <= maxRetries, "retries", "must be 0 to %d", maxRetries),
 		k.checkRetrying(),
 		k.checkAllOpen(),
@@ -202,6 +204,27 @@ func (k *checker) checkRetrying() error {
 // anyKeys reports whether a channel has a key.
 func (k *checker) anyKeys() bool {
 	return slices.ContainsFunc(k.Channels, func(ch *Channel) bool { return len(ch.Keys) > 0 })
+}
+
+func (k *checker) checkAffinity(a *AffinityConfig) error {
+	if a == nil {
+		return nil
+	}
+	set := 0
+	for _, given := range []bool{a.Header != "", a.Field != "", a.Prefix != 0} {
+		if given {
+			set++
+		}
+	}
+	names := strings.Split(a.Field, ".")
+	several := len(k.Channels) > 1 || len(k.Channels[0].Keys) > 1
+	return cmp.Or(
+		k.require(several, "affinity", "has no effect with one channel of one key"),
+		k.require(set == 1, "affinity", "must be one of header, field and prefix"),
+		k.require(a.Header == "" || httpguts.ValidHeaderFieldName(a.Header), "affinity", "header %q is no name of a header", a.Header),
+		k.require(a.Field == "" || !slices.Contains(names, ""), "affinity", "field %q has an empty name", a.Field),
+		k.require(a.Prefix >= 0, "affinity", "prefix must be above 0"),
+	)
 }
 
 func (k *checker) checkAllOpen() error {

@@ -134,6 +134,25 @@ func (ks *Keys) Pick(model string, now time.Time, tried []*Key) *Key {
 	return ks.keys[ks.next(len(ks.keys))]
 }
 
+// PickHighest is Pick, but of the keys that can be used it returns the one whose
+// id has the highest score.
+func (ks *Keys) PickHighest(model string, now time.Time, tried []*Key, score func(id string) float64) *Key {
+	var best *Key
+	most := 0.0
+	for _, k := range ks.keys {
+		if !ks.usable(k, model, now, tried) {
+			continue
+		}
+		if s := score(k.ID()); best == nil || s > most {
+			best, most = k, s
+		}
+	}
+	if best != nil {
+		best.state.tidy(model, now)
+	}
+	return best
+}
+
 // pick is Pick where keys may be out. It counts first: to go on to the next key
 // where one is out would give that one twice its share.
 func (ks *Keys) pick(model string, now time.Time, tried []*Key) *Key {

@@ -1,0 +1,368 @@
+// Copyright 2026 The llm_gateway Authors
+//
+// Licensed under the Apache License, Version 2.0 (the "License");
+// you may not use this file except in compliance with the License.
+// You may obtain a copy of the License at
+//
+//     http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS,
+// WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+// See the License for the specific language governing permissions and
+// limitations under the License.
+
+package llmgateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/llm-gateway/caddy-llm-gateway/breaker"
+	"github.com/llm-gateway/caddy-llm-gateway/request"
+)
+
+// provision returns the gateway of a configuration, which nobody serves.
+func provision(t testing.TB, config string) *gateway {
+	t.Helper()
+	// Modules find their apps by the running config, so there has to be one.
+	quiet := &caddy.Logging{Logs: map[string]*caddy.CustomLog{"default": {BaseLog: caddy.BaseLog{WriterRaw: json.RawMessage(`{"output":"discard"}`)}}}}
+	if err := caddy.Run(&caddy.Config{Admin: &caddy.AdminConfig{Disabled: true}, Logging: quiet}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := caddy.NewContext(caddy.ActiveContext())
+	t.Cleanup(func() {
+		cancel()
+		caddy.Stop()
+	})
+	h := new(Handler)
+	if err := json.Unmarshal([]byte(config), h); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return h.gateway
+}
+
+// asking returns an exchange for a chat with that model.
+func (gw *gateway) asking(t testing.TB, model string, header ...string) *exchange {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(fmt.Sprintf(`{"model":%q}`, model)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	q, err := request.Read(r, request.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newExchange(gw, r)
+	x.admit(q)
+	return x
+}
+
+// fail settles n requests of the pair as failures.
+func (ch *channel) fail(model string, n int, now time.Time) {
+	for range n {
+		var p breaker.Permit
+		if ok, _ := ch.state.breakers.Admit(&p, model, now, false); ok {
+			p.Failure(now, breaker.Cause{Text: "scripted"})
+		}
+	}
+}
+
+func channelsJSON(n int, each func(i int) string) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`{"name":"c%d","base_url":"http://127.0.0.1:%d"%s}`, i, 1000+i, each(i)))
+	}
+	return strings.Join(all, ",")
+}
+
+// draws returns how often each channel is chosen for the model.
+func (gw *gateway) draws(t testing.TB, model string, n int, now time.Time) map[string]int {
+	t.Helper()
+	counts := make(map[string]int)
+	x := gw.asking(t, model)
+	for range n {
+		counts[x.choose(now).name]++
+	}
+	return counts
+}
+
+// Weights are shares: of full, degraded and half-open channels alike.
+func TestSharesFollowEffectiveWeights(t *testing.T) {
+	const draws = 10_000
+	gw := provision(t, `{"early_probe":0,"breaker":{"jitter":0,"half_open_weight":0.5},"channels":[`+
+		channelsJSON(4, func(i int) string { return fmt.Sprintf(`,"weight":%d`, i+1) })+`]}`)
+	now := time.Now()
+	degraded, halfOpen := gw.channel("c1"), gw.channel("c2")
+	degraded.fail("m", 3, now)
+	halfOpen.fail("m", 5, now.Add(-5*time.Minute))
+	weights := map[string]float64{"c0": 1, "c1": 2 * 0.3, "c2": 3 * 0.5, "c3": 4}
+	total := 0.0
+	for _, w := range weights {
+		total += w
+	}
+	counts := gw.draws(t, "m", draws, now)
+	for name, w := range weights {
+		if got, want := float64(counts[name])/draws, w/total; math.Abs(got-want) > 0.03 {
+			t.Errorf("%s has a share of %.3f, want %.3f", name, got, want)
+		}
+	}
+	for name, n := range gw.draws(t, "other", draws, now) {
+		if got, want := float64(n)/draws, gw.channel(name).weight/10; math.Abs(got-want) > 0.03 {
+			t.Errorf("of another model %s has a share of %.3f, want %.3f", name, got, want)
+		}
+	}
+}
+
+// Large groups are drawn from without looking at all of them: the shares are the
+// same, also where most are out.
+func TestSharesOfALargeGroup(t *testing.T) {
+	const draws = 20_000
+	for _, out := range []int{0, 30, 37} {
+		t.Run(fmt.Sprint(out), func(t *testing.T) {
+			gw := provision(t, `{"early_probe":0,"breaker":{"jitter":0},"channels":[`+
+				channelsJSON(40, func(i int) string { return fmt.Sprintf(`,"weight":%d`, 1+i%3) })+`]}`)
+			now, total := time.Now(), 0.0
+			weights := make(map[string]float64)
+			for i, ch := range gw.channels {
+				weight := ch.weight
+				switch {
+				case i < out:
+					ch.fail("m", 5, now)
+					continue
+				case i%2 == 0:
+					ch.fail("m", 3, now)
+					weight *= 0.3
+				}
+				weights[ch.name], total = weight, total+weight
+			}
+			counts := gw.draws(t, "m", draws, now)
+			for name, n := range counts {
+				if got, want := float64(n)/draws, weights[name]/total; math.Abs(got-want) > 0.015 {
+					t.Errorf("%s has a share of %.3f, want %.3f", name, got, want)
+				}
+			}
+			if len(counts) != len(weights) {
+				t.Errorf("%d channels were drawn, want %d", len(counts), len(weights))
+			}
+		})
+	}
+}
+
+// bound returns the channel and key that each session would be sent to.
+func (gw *gateway) bound(t testing.TB, sessions int) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	for n := range sessions {
+		session := fmt.Sprint("session-", n)
+		x := gw.asking(t, "m", "X-Session", session)
+		if !x.next() {
+			t.Fatal("nobody is usable")
+		}
+		all[session] = x.current.ch.name + " " + x.current.key.ID()
+		x.finish()
+	}
+	return all
+}
+
+func perChannel(bound map[string]string) map[string]int {
+	counts := make(map[string]int)
+	for _, to := range bound {
+		name, _, _ := strings.Cut(to, " ")
+		counts[name]++
+	}
+	return counts
+}
+
+// Affinity shares sessions by weight, and moves none but those of what went out,
+// which come back when it does.
+func TestAffinityMovesOnlyWhatItMust(t *testing.T) {
+	const sessions = 4000
+	gw := provision(t, `{"affinity":{"header":"X-Session"},"channels":[`+channelsJSON(4, func(i int) string {
+		return fmt.Sprintf(`,"weight":%d,"keys":["k1-%d","k2-%d","k3-%d"]`, i+1, i, i, i)
+	})+`]}`)
+	before := gw.bound(t, sessions)
+	if again := gw.bound(t, sessions); !maps.Equal(before, again) {
+		t.Fatal("sessions move without a reason")
+	}
+	for name, n := range perChannel(before) {
+		if got, want := float64(n)/sessions, gw.channel(name).weight/10; math.Abs(got-want) > 0.03 {
+			t.Errorf("%s has a share of %.3f, want %.3f", name, got, want)
+		}
+	}
+	perKey := make(map[string]int)
+	for _, to := range before {
+		perKey[to]++
+	}
+	for to, n := range perKey {
+		name, _, _ := strings.Cut(to, " ")
+		if got, want := float64(n)/sessions, gw.channel(name).weight/30; math.Abs(got-want) > 0.02 {
+			t.Errorf("%s has a share of %.3f, want %.3f", to, got, want)
+		}
+	}
+
+	out, now := gw.channel("c3"), time.Now()
+	out.fail("m", 5, now)
+	after := gw.bound(t, sessions)
+	for session, to := range before {
+		if moved := after[session] != to; moved != strings.HasPrefix(to, "c3 ") {
+			t.Fatalf("%s was bound to %s, now to %s", session, to, after[session])
+		}
+	}
+	for name, n := range perChannel(after) {
+		if got, want := float64(n)/sessions, gw.channel(name).weight/6; math.Abs(got-want) > 0.03 {
+			t.Errorf("without c3 %s has a share of %.3f, want %.3f", name, got, want)
+		}
+	}
+	out.state.breakers.Reset("m", now)
+	if !maps.Equal(before, gw.bound(t, sessions)) {
+		t.Error("the sessions of c3 did not come back")
+	}
+
+	key := gw.channel("c0").keys.All()[1]
+	gw.channel("c0").keys.Refused(key, now, now)
+	after = gw.bound(t, sessions)
+	for session, to := range before {
+		if moved := after[session] != to; moved != (to == "c0 "+key.ID()) {
+			t.Fatalf("without a key of c0 %s was bound to %s, now to %s", session, to, after[session])
+		}
+	}
+}
+
+// randomGateway has channels of random priorities, chains, models and limits.
+func randomGateway(t *testing.T, rng *rand.Rand) *gateway {
+	n := 3 + rng.IntN(6)
+	return provision(t, `{"breaker":{"jitter":0},"auto_disable":{},"channels":[`+channelsJSON(n, func(i int) string {
+		s := fmt.Sprintf(`,"weight":%d,"keys":["a%d","b%d"]`, 1+rng.IntN(4), i, i)
+		if rng.IntN(2) == 0 {
+			s += fmt.Sprintf(`,"priority":%d`, rng.IntN(3))
+		}
+		if i+1 < n && rng.IntN(2) == 0 {
+			s += fmt.Sprintf(`,"backup":["c%d"]`, i+1+rng.IntN(n-i-1))
+		}
+		if rng.IntN(3) == 0 {
+			s += `,"max_requests":1`
+		}
+		if rng.IntN(4) == 0 {
+			s += `,"model_map":[{"requested":"m","upstream":"up"}]`
+		}
+		return s
+	})+`]}`)
+}
+
+// upset brings the channel into a random state.
+func (ch *channel) upset(rng *rand.Rand, now time.Time) {
+	model, _ := ch.models.upstream("m")
+	keys := ch.keys.All()
+	switch rng.IntN(10) {
+	case 0:
+		ch.fail(model, 3, now)
+	case 1, 2:
+		ch.fail(model, 5, now.Add(-time.Duration(rng.IntN(8))*time.Minute)) // open, or due
+	case 3: // a probe in flight
+		ch.fail(model, 5, now.Add(-6*time.Minute))
+		var p breaker.Permit
+		ch.state.breakers.Admit(&p, model, now, false)
+	case 4:
+		ch.state.breakers.Pause(model, now, now.Add(time.Minute))
+	case 5:
+		ch.keys.Limited(keys[rng.IntN(2)], model, now, time.Minute)
+	case 6:
+		for _, k := range keys[rng.IntN(2):] {
+			ch.keys.Refused(k, now, now)
+		}
+	case 7:
+		ch.state.inFlight.Add(1)
+	case 8:
+		ch.state.disables.Disable("", now, time.Time{}, "scripted")
+	}
+}
+
+// What explain calls the first usable group is what the next request may be
+// sent to, and what it calls a probe will be one.
+func TestExplainAgreesWithTheNextRequest(t *testing.T) {
+	const rounds, draws = 300, 40
+	early := 0
+	for seed := range uint64(rounds) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		gw, now := randomGateway(t, rng), time.Now()
+		for _, ch := range gw.channels {
+			ch.upset(rng, now)
+		}
+		explained := gw.explain(gw.asking(t, "m").req, "/v1/chat/completions", now)
+		want := make(map[string]bool) // by channel: is it a probe
+		group := -1
+		for _, c := range explained.Candidates {
+			if c.Usable && (group < 0 || c.Group == group) {
+				want[c.Channel], group = c.Probe, c.Group
+			}
+		}
+		x := gw.asking(t, "m")
+		x.choose(now)
+		var pool []string
+		for _, i := range x.pool {
+			pool = append(pool, x.cands[i].name)
+		}
+		if isEarly := len(pool) == 0 && len(want) > 0; isEarly {
+			early++
+		} else if names := slices.Sorted(maps.Keys(want)); !slices.Equal(names, slices.Sorted(slices.Values(pool))) {
+			t.Fatalf("seed %d: explained %v, the policy picks from %v", seed, names, pool)
+		}
+		for range draws {
+			x := gw.asking(t, "m")
+			if got := x.next(); got != (len(want) > 0) {
+				t.Fatalf("seed %d: a channel was found: %v, explained %v", seed, got, want)
+			} else if got {
+				probe, ok := want[x.current.ch.name]
+				if !ok || x.current.permit.Probe() != probe {
+					t.Fatalf("seed %d: %s was taken, probe %v; explained %v", seed, x.current.ch.name, x.current.permit.Probe(), want)
+				}
+			}
+			x.finish()
+		}
+	}
+	if early == 0 {
+		t.Error("no state with an early probe came up")
+	}
+}
+
+func BenchmarkWeightedChoice(b *testing.B) {
+	for _, out := range []int{0, 90} {
+		b.Run(fmt.Sprintf("out=%d", out), func(b *testing.B) {
+			gw := provision(b, `{"channels":[`+channelsJSON(100, func(int) string { return `,"keys":["k"]` })+`]}`)
+			now := time.Now()
+			for i, ch := range gw.channels {
+				failures := 1 + i%3
+				if i < out {
+					failures = 5
+				}
+				for model := range 10 { // 1,000 tracked pairs
+					ch.fail(fmt.Sprintf("m%d", model), failures, now)
+				}
+			}
+			x := gw.asking(b, "m5")
+			b.ReportAllocs()
+			for b.Loop() {
+				if x.choose(now) == nil {
+					b.Fatal("nobody is usable")
+				}
+			}
+		})
+	}
+}
