@@ -17,7 +17,6 @@ package llmgateway
 import (
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/llm-gateway/caddy-llm-gateway/stream"
@@ -57,11 +56,7 @@ func (a *attempt) watcherOf(res *http.Response) *stream.Watcher {
 	if a.x.req.Model == "" || a.x.req.Method == http.MethodHead {
 		return nil
 	}
-	contentType := res.Header.Get("Content-Type")
-	if encoding := res.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		contentType = "" // only its length can be told
-	}
-	return stream.New(a.x.dialect, contentType, true)
+	return stream.NewEncoded(a.x.dialect, res.Header.Get("Content-Type"), res.Header.Get("Content-Encoding"), true)
 }
 
 // watchedBody passes a response body on untouched and settles the attempt by

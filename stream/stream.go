@@ -93,6 +93,7 @@ type Watcher struct {
 	sse    sseState
 	doc    docState
 	frames frameState
+	coded  *coded // nil: the bytes are what they are
 
 	arrived    bool // something of substance: an event with data, a JSON byte, a frame
 	recognised bool // an event of a known family
@@ -101,6 +102,7 @@ type Watcher struct {
 	finish     bool // a finish, stop or block reason
 	terminal   bool
 	torn       bool // the body broke off within an event
+	broken     bool // its Content-Encoding does not decode
 	loose      bool // the last event lacks its blank line
 	ended      bool
 	ending     Ending
@@ -136,6 +138,9 @@ func (w *Watcher) Free() {
 	if w == nil {
 		return
 	}
+	if w.coded != nil {
+		w.coded.stop()
+	}
 	w.sse.line.reset()
 	w.sse.data.reset()
 	w.doc.gather.reset()
@@ -167,7 +172,17 @@ func formatOf(contentType string) format {
 
 // Write watches the next bytes of the body. It keeps nothing of p.
 func (w *Watcher) Write(p []byte) {
-	if w == nil || len(p) == 0 || w.ended {
+	switch {
+	case w == nil || len(p) == 0 || w.ended:
+	case w.coded != nil:
+		w.coded.write(p)
+	default:
+		w.write(p)
+	}
+}
+
+func (w *Watcher) write(p []byte) {
+	if len(p) == 0 {
 		return
 	}
 	switch w.format {
@@ -247,6 +262,9 @@ func (w *Watcher) End() Ending {
 		return Complete
 	}
 	if !w.ended {
+		if w.coded != nil {
+			w.broken = !w.coded.end()
+		}
 		w.flush()
 		w.ending = w.judgeEnd()
 		w.ended = true
@@ -272,6 +290,8 @@ func (w *Watcher) judgeEnd() Ending {
 	switch {
 	case w.failure != nil:
 		return Failed
+	case w.broken && !w.terminal:
+		return Cut
 	case w.format == document && w.torn:
 		return Cut
 	case !w.model:
