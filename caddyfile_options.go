@@ -56,7 +56,7 @@ func init() {
 		"all_open": {usage: "fail_fast | best_effort | wait <duration>", parse: parseAllOpen},
 
 		"affinity":     {usage: "header <name> | field <json.path> | prefix <bytes>", parse: parseAffinity},
-		"buffer_total": {unavailable: true},
+		"buffer_total": {usage: "<size>", parse: func(p *parser, c *Config) error { return p.size(&c.BufferTotal) }},
 	}
 	channelOptions = map[string]option[*Channel]{
 		"provider":      {usage: "<id>", parse: func(p *parser, c *Channel) error { return p.word(&c.Provider) }},

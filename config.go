@@ -94,6 +94,11 @@ type Config struct {
 	// answered with 413. Default: 64 MiB.
 	MaxBody int64 `json:"max_body,omitempty"`
 
+	// The memory for the bodies of all requests together, in bytes: they are kept
+	// until an answer begins, to be sent again if need be. Beyond it requests are
+	// refused with 503. Default: 1 GiB, or max_body where that is larger.
+	BufferTotal int64 `json:"buffer_total,omitempty"`
+
 	// How long websockets outlive a reload of the configuration. 0 closes them at
 	// once. Default: 1h.
 	StreamCloseDelay *caddy.Duration `json:"stream_close_delay,omitempty"`

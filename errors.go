@@ -173,7 +173,11 @@ func quoteShort(s string) string {
 func (x *exchange) refuseUnread(w http.ResponseWriter, r *http.Request, err error) error {
 	x.dialect = request.DialectOf(r)
 	if bad, ok := errors.AsType[*request.Error](err); ok {
-		return x.refuse(w, &gatewayError{status: bad.Status, code: bad.Code, message: bad.Message})
+		e := &gatewayError{status: bad.Status, code: bad.Code, message: bad.Message}
+		if bad.Code == request.CodeBusy {
+			e.retry, e.returns = true, time.Now() // it may be over any moment
+		}
+		return x.refuse(w, e)
 	}
 	_, network := errors.AsType[net.Error](err)
 	if x.clientGone() || network || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -16,6 +16,7 @@ package llmgateway
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -24,6 +25,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/llm-gateway/caddy-llm-gateway/breaker"
+	"github.com/llm-gateway/caddy-llm-gateway/request"
 	"github.com/llm-gateway/caddy-llm-gateway/verdict"
 )
 
@@ -47,10 +49,10 @@ type gateway struct {
 	bestEffort   bool
 	wait         time.Duration // 0: nobody waits
 	queues       queues
-	abandonAfter time.Duration // 0: off
-	peekTimeout  time.Duration // 0: nothing is held back
-	maxBody      int64
-	caddyErrors  bool // the server's error routes render our errors
+	abandonAfter time.Duration  // 0: off
+	peekTimeout  time.Duration  // 0: nothing is held back
+	limits       request.Limits // of request bodies
+	caddyErrors  bool           // the server's error routes render our errors
 
 	logger *zap.Logger
 	ctx    caddy.Context
@@ -71,7 +73,7 @@ func newGateway(ctx caddy.Context, h *Handler, app *App) (*gateway, error) {
 		abandonAfter: cfg.abandonAfter(),
 		affinity:     newAffinity(cfg.Affinity),
 		peekTimeout:  cfg.peekTimeout(),
-		maxBody:      cfg.maxBody(),
+		limits:       request.Limits{MaxBody: cfg.maxBody(), Budget: bodyBudget(cfg.name()), Total: cfg.bufferTotal()},
 		caddyErrors:  cfg.Errors == "caddy",
 		logger:       h.logger.With(zap.String("gateway", cfg.name())),
 		ctx:          ctx,
@@ -98,6 +100,15 @@ func newGateway(ctx caddy.Context, h *Handler, app *App) (*gateway, error) {
 		return nil, fmt.Errorf("gateway %s: %w", gw.name, err)
 	}
 	return gw, nil
+}
+
+// bodyBudgets counts the bytes of request bodies by the gateway's name. They
+// outlive a config, as the requests that came under it do.
+var bodyBudgets sync.Map // of string to *request.Budget
+
+func bodyBudget(gateway string) *request.Budget {
+	budget, _ := bodyBudgets.LoadOrStore(gateway, new(request.Budget))
+	return budget.(*request.Budget)
 }
 
 // linkBackups joins the chains. A channel named in one takes no other traffic,

@@ -103,7 +103,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	x := newExchange(h.gateway, r)
 	defer x.finish()
 
-	q, err := request.Read(r, request.Limits{MaxBody: h.gateway.maxBody})
+	q, err := request.Read(r, h.gateway.limits)
 	if err != nil {
 		return x.refuseUnread(w, r, err)
 	}

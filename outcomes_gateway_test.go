@@ -47,6 +47,19 @@ var gatewayOutcomes = []outcome{
 		observe: func(s *stage) string { return s.leave(100 * time.Millisecond) }, want: [2]string{"0", "1"}},
 	{options: "gateway max_body", block: two, with: "max_body 20B",
 		observe: func(s *stage) string { return s.chat() }, want: [2]string{"200 a", "413"}},
+	{options: "gateway buffer_total", block: two, without: "max_body 2000B", with: "max_body 2000B\nbuffer_total 2001B",
+		observe: func(s *stage) string {
+			body := strings.Replace(testrig.Chat("m1"), "hi", strings.Repeat("x", 1500), 1)
+			release := make(chan struct{})
+			s.answers(func(w http.ResponseWriter, r *http.Request) { <-release; testrig.OK(w, r) })
+			first := make(chan string)
+			go func() { first <- fmt.Sprint(s.Do(s.Request("/v1/chat/completions", body)).Status) }()
+			testrig.Eventually(s.t, "the first at a", func() bool { return s.us[0].Count() == 1 })
+			s.us[0].Answer(ok)
+			second := s.post(body)
+			close(release)
+			return <-first + ", " + second
+		}, want: [2]string{"200, 200 a", "200, 503"}},
 	{options: "gateway second_opinion", block: two, with: "second_opinion 1",
 		observe: func(s *stage) string { s.answers(testrig.Fail(422, "")); return s.chat() }, want: [2]string{"422 a", "200 ab"}},
 	{options: "gateway peek_timeout", block: two, with: "peek_timeout off",

@@ -35,6 +35,7 @@ const (
 	defaultRetries             = 3
 	defaultWeight              = 1
 	defaultMaxBody             = 64 << 20
+	defaultBufferTotal         = 1 << 30
 	defaultAbandonAfter        = 30 * time.Second
 	defaultEarlyProbe          = 10 * time.Second
 	defaultHeaderTimeoutStream = 2 * time.Minute
@@ -90,6 +91,13 @@ func (c *Config) maxBody() int64 {
 		return defaultMaxBody
 	}
 	return c.MaxBody
+}
+
+func (c *Config) bufferTotal() int64 {
+	if c.BufferTotal == 0 {
+		return max(defaultBufferTotal, c.maxBody())
+	}
+	return c.BufferTotal
 }
 
 // limitScope is what a rate limit of ch pauses.

@@ -26,6 +26,7 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/dustin/go-humanize"
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -177,6 +178,8 @@ func (k *checker) checkGateway() error {
 		k.require(or(k.StreamCloseDelay, 0) >= 0, "stream_close_delay", "must not be negative"),
 		k.require(or(k.PeekTimeout, 0) >= 0, "peek_timeout", "must not be negative"),
 		k.require(k.MaxBody >= 0, "max_body", "must be above 0"),
+		k.require(k.BufferTotal >= 0, "buffer_total", "must be above 0"),
+		k.require(k.BufferTotal == 0 || k.BufferTotal > k.maxBody(), "buffer_total", "must be above max_body, %s", humanize.IBytes(uint64(k.maxBody()))),
 		k.require(slices.Contains([]string{"", errorsProvider, errorsCaddy}, k.Errors),
 			"errors", "must be %s or %s, not %q", errorsProvider, errorsCaddy, k.Errors),
 		k.checkDefaults(k.Defaults),

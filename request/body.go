@@ -104,6 +104,7 @@ func (q *Request) Release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.body, q.released = nil, true
+	q.account.close()
 }
 
 // reader reads its parts one after the other. Transports close a body while

@@ -24,14 +24,16 @@ const (
 	CodeInvalid     = "invalid_request"
 	CodeTooLarge    = "request_too_large"
 	CodeUnsupported = "unsupported_encoding"
+	CodeBusy        = "gateway_busy"
 )
 
-// Error says what is wrong with a client's request. It is meant for that
+// Error says what is wrong with a client's request, or that there is no room for
+// it. It is meant for that
 // client: Message tells what and where, and repeats no more of the request than
 // a short quoted piece.
 type Error struct {
-	Status  int    // 400, 413 or 415
-	Code    string // CodeInvalid, CodeTooLarge or CodeUnsupported
+	Status  int    // 400, 413, 415 or 503
+	Code    string // one of the above
 	Message string
 }
 

@@ -55,7 +55,10 @@ func (q *Request) readBody(r *http.Request, look look, limit int64) error {
 			in, hint, q.decoded = decoder, -1, true
 		}
 	}
-	body, err := slurp(in, hint, limit)
+	body, err := slurp(in, hint, limit, &q.account)
+	if _, ours := errors.AsType[*Error](err); ours {
+		return err
+	}
 	if err != nil {
 		return m.explain(err)
 	}
@@ -66,15 +69,27 @@ func (q *Request) readBody(r *http.Request, look look, limit int64) error {
 // slurp reads all of r, at most limit bytes: r itself fails beyond that. The
 // buffer grows by doubling, up to the announced length (negative if unknown) or
 // the limit, so that old and new one together stay below twice the limit.
-func slurp(r io.Reader, announced, limit int64) ([]byte, error) {
+//
+// The memory is taken from acc, and stays taken.
+func slurp(r io.Reader, announced, limit int64, acc *account) ([]byte, error) {
 	first := int64(smallBuffer)
 	if announced >= 0 {
 		first = min(announced+1, firstBuffer) // one more, to see the end
 	}
+	if err := acc.take(min(first, limit+1)); err != nil {
+		return nil, err
+	}
 	buf := make([]byte, 0, min(first, limit+1))
 	for {
 		if len(buf) == cap(buf) {
-			buf = grow(buf, announced, limit)
+			size := grown(buf, announced, limit)
+			if err := acc.take(size); err != nil {
+				return nil, err
+			}
+			bigger := make([]byte, len(buf), size)
+			copy(bigger, buf)
+			acc.giveBack(int64(cap(buf)))
+			buf = bigger
 		}
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
@@ -87,7 +102,8 @@ func slurp(r io.Reader, announced, limit int64) ([]byte, error) {
 	}
 }
 
-func grow(buf []byte, announced, limit int64) []byte {
+// grown returns the size of the buffer that is to follow buf.
+func grown(buf []byte, announced, limit int64) int64 {
 	size, most := 2*int64(cap(buf)), limit+1
 	if announced >= int64(len(buf)) {
 		most = announced + 1
@@ -95,9 +111,7 @@ func grow(buf []byte, announced, limit int64) []byte {
 	if size+size/8 >= most { // not once more for the little that is left
 		size = most
 	}
-	bigger := make([]byte, len(buf), size)
-	copy(bigger, buf)
-	return bigger
+	return size
 }
 
 // meter is shared by the stages that a body passes through, and remembers what

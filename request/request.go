@@ -34,6 +34,10 @@ type Limits struct {
 	// MaxBody is the size of a body in bytes, both as received and after its
 	// Content-Encoding was undone. 0 or less: no limit.
 	MaxBody int64
+	// Budget counts the bytes of the bodies that are kept; nil: nothing counts
+	// them. A request for which Total would be exceeded is refused with CodeBusy.
+	Budget *Budget
+	Total  int64
 }
 
 // Request is what a client asks for. The exported fields are set by Read; all
@@ -60,6 +64,7 @@ type Request struct {
 
 	mu       sync.Mutex
 	body     []byte
+	account  account
 	released bool
 }
 
@@ -104,10 +109,13 @@ func Read(r *http.Request, l Limits) (*Request, error) {
 		q.Stream = true
 		return q, nil
 	}
+	q.account = account{budget: l.Budget, limit: l.Total}
 	if err := q.readBody(r, rt.look, l.MaxBody); err != nil {
+		q.Release()
 		return nil, err
 	}
 	if err := q.lookInto(rt, r.Header.Get("Content-Type")); err != nil {
+		q.Release()
 		return nil, err
 	}
 	return q, nil
