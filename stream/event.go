@@ -88,26 +88,47 @@ func (w *Watcher) event(name, data []byte) {
 	if len(data) == 0 && string(name) != "error" {
 		return
 	}
+	if usage, ok := w.like.fits(name, data); ok {
+		w.like.misses = 0
+		w.usage.take(usage)
+		return
+	}
 	w.arrived = true
 	if isDone(data) {
 		w.doneMark()
 		return
 	}
 	var f fields
+	var buf [maxHoles][]byte
+	plain := buf[:0] // values that tell nothing
 	for m := membersOf(data); m.next(); {
 		if slot := f.slot(m.key); slot != nil {
 			*slot = m.val
+		} else if len(plain) < cap(plain) {
+			plain = append(plain, m.val)
 		}
 	}
 	typ := text(f.typ)
 	if len(typ) == 0 {
 		typ = name
 	}
+	w.said = nil
+	over := w.finish || w.terminal
 	w.readUsage(&f)
 	if w.findFailure(string(name) == "error", typ, &f, data) {
 		return
 	}
 	w.progress(typ, &f)
+	if w.said != nil && !over && !w.finish && !w.terminal && w.failure == nil && w.like.learns(data) {
+		w.like.learn(name, data, plain, w.said, f.usage)
+	}
+}
+
+// say notes content, which stands in that value; nil is none.
+func (w *Watcher) say(raw []byte) {
+	if raw != nil {
+		w.content, w.said = true, raw
+	}
 }
 
 // doneMark is no end where the dialect has another: an Anthropic or Gemini
@@ -158,9 +179,9 @@ func (w *Watcher) chat(choices []byte) {
 func (w *Watcher) choice(key, val []byte) {
 	switch string(key) {
 	case "delta", "message":
-		w.content = w.content || deltaSays(val)
+		w.say(deltaSaid(val))
 	case "text":
-		w.content = w.content || says(val)
+		w.say(said(val))
 	case "error":
 		if isError(val) {
 			w.fail(errorOf(val))
@@ -185,18 +206,18 @@ func (w *Watcher) finishReason(reason []byte) {
 	}
 }
 
-// deltaSays reports whether a delta has more than a role.
-func deltaSays(delta []byte) bool {
+// deltaSaid returns what a delta has more than a role, nil if nothing.
+func deltaSaid(delta []byte) []byte {
 	for m := membersOf(delta); m.next(); {
 		switch string(m.key) {
 		case "role", "type", "name", "id":
 		default:
 			if says(m.val) {
-				return true
+				return m.val
 			}
 		}
 	}
-	return false
+	return nil
 }
 
 func (w *Watcher) gemini(f *fields) {
@@ -207,7 +228,7 @@ func (w *Watcher) gemini(f *fields) {
 		for m.next() {
 			switch string(m.key) {
 			case "content":
-				w.content = w.content || partsSay(member(m.val, "parts"))
+				w.say(partsSaid(member(m.val, "parts")))
 			case "finishReason":
 				if r := text(m.val); len(r) > 0 && string(r) != "FINISH_REASON_UNSPECIFIED" {
 					w.endOfAnswer()
@@ -217,19 +238,21 @@ func (w *Watcher) gemini(f *fields) {
 	}
 }
 
-func partsSay(parts []byte) bool {
+func partsSaid(parts []byte) []byte {
 	for m, ok := objectIn(parts); ok; m, ok = objectIn(m.after()) {
 		for m.next() {
 			if says(m.val) {
-				return true
+				return m.val
 			}
 		}
 	}
-	return false
+	return nil
 }
 
 func (w *Watcher) ollama(f *fields) {
-	w.content = w.content || deltaSays(f.message) || says(f.response) || says(f.thinking)
+	for _, raw := range [...][]byte{deltaSaid(f.message), said(f.response), said(f.thinking)} {
+		w.say(raw)
+	}
 	if string(f.done) == "true" {
 		w.endOfAnswer()
 	}

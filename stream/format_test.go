@@ -260,19 +260,30 @@ func FuzzAnySplitSameVerdict(f *testing.F) {
 	})
 }
 
+// Each event has another text, and other counters.
 func BenchmarkEvent(b *testing.B) {
-	for name, e := range map[string]string{
-		"chat":      data(`{"id":"chatcmpl-AbCdEfGhIjKl","object":"chat.completion.chunk","created":1700000000,"model":"gpt-4o-2024-08-06","service_tier":"default","system_fingerprint":"fp_abcdef","choices":[{"index":0,"delta":{"content":" Hello"},"logprobs":null,"finish_reason":null}]}`),
-		"anthropic": named(blockDelta),
-		"gemini":    data(gemText),
+	for name, form := range map[string]string{
+		"chat":      data(`{"id":"chatcmpl-AbCdEfGhIjKl","object":"chat.completion.chunk","created":1700000000,"model":"gpt-4o-2024-08-06","service_tier":"default","system_fingerprint":"fp_abcdef","choices":[{"index":0,"delta":{"content":"%[1]s"},"logprobs":null,"finish_reason":null}],"obfuscation":"%[1]s"}`),
+		"responses": named(`{"type":"response.output_text.delta","sequence_number":%[2]d,"item_id":"msg_0123456789abcdef","output_index":0,"content_index":0,"delta":"%[1]s","logprobs":[],"obfuscation":"%[1]s"}`),
+		"anthropic": named(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%[1]s"}}`),
+		"gemini":    data(`{"candidates":[{"content":{"parts":[{"text":"%[1]s"}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":11,"candidatesTokenCount":%[2]d,"totalTokenCount":%[2]d},"modelVersion":"gemini-2.5-flash","responseId":"abc"}`),
+		"tool call": data(`{"id":"c","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"%[1]s"}}]},"finish_reason":null}]}`),
 	} {
 		b.Run(name, func(b *testing.B) {
+			var events [64][]byte
+			size := 0
+			for i := range events {
+				events[i] = fmt.Appendf(nil, form, strings.Repeat(`word\"`, i%7), 10+i)
+				size += len(events[i])
+			}
 			w := New(dialect.OpenAI, sseType, true)
-			p := []byte(e)
-			b.SetBytes(int64(len(p)))
+			b.SetBytes(int64(size / len(events)))
 			b.ReportAllocs()
-			for b.Loop() {
-				w.Write(p)
+			for i := 0; b.Loop(); i++ {
+				w.Write(events[i%len(events)])
+			}
+			if !w.Content() || w.Failure() != nil {
+				b.Fatal("not read as content")
 			}
 		})
 	}

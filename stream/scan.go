@@ -213,6 +213,14 @@ func says(raw []byte) bool {
 	return false
 }
 
+// said returns the value if it holds something, else nil.
+func said(raw []byte) []byte {
+	if says(raw) {
+		return raw
+	}
+	return nil
+}
+
 // number returns a raw count, 0 if it is none.
 func number(raw []byte) int64 {
 	var n int64

@@ -48,11 +48,36 @@ func (w *Watcher) writeLines(p []byte) {
 			s.line.add(p)
 			return
 		}
+		if n := w.wholeEvent(p, end); n > 0 {
+			p = p[n:]
+			continue
+		}
 		s.afterCR = p[end] == '\r'
 		w.endLine(p[:end])
 		p = p[end+1:]
 	}
 }
+
+// wholeEvent judges an event that has one line of data and lies in p with its
+// blank line, as almost all do, without gathering it first. The line ends at end.
+// It returns the length of what it has taken, 0 if it is none.
+func (w *Watcher) wholeEvent(p []byte, end int) int {
+	s := &w.sse
+	blank := end + 1
+	if w.format != eventStream || s.open || s.begun || !s.bomDone || p[end] != '\n' || end > plainSize ||
+		blank >= len(p) || p[blank] != '\n' || !bytes.HasPrefix(p, dataField) {
+		return 0
+	}
+	value := p[len(dataField):end]
+	if len(value) > 0 && value[0] == ' ' {
+		value = value[1:]
+	}
+	w.event(s.name, value)
+	s.name = s.name[:0]
+	return blank + 1
+}
+
+var dataField = []byte("data:")
 
 func lineEnd(p []byte) int {
 	end := bytes.IndexByte(p, '\n')

@@ -93,6 +93,8 @@ type Watcher struct {
 	sse    sseState
 	doc    docState
 	frames frameState
+	like   likeness
+	said   []byte // the value in which the present event has its content; nil: it has none
 	coded  *coded // nil: the bytes are what they are
 
 	arrived    bool // something of substance: an event with data, a JSON byte, a frame
@@ -144,9 +146,11 @@ func (w *Watcher) Free() {
 	w.sse.line.reset()
 	w.sse.data.reset()
 	w.doc.gather.reset()
+	w.like.reset()
 	*w = Watcher{
 		sse:    sseState{line: w.sse.line, data: w.sse.data, name: w.sse.name[:0]},
 		doc:    docState{gather: w.doc.gather, key: w.doc.key[:0], onClose: w.doc.onClose},
+		like:   w.like,
 		frames: frameState{head: w.frames.head[:0], payload: w.frames.payload[:0]},
 	}
 	watchers.Put(w)

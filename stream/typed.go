@@ -28,7 +28,7 @@ func (w *Watcher) typed(typ []byte, f *fields) {
 		w.content = w.content || wholeBlock(f.block)
 	case "content_block_delta":
 		w.family()
-		w.content = w.content || deltaSays(f.delta)
+		w.say(deltaSaid(f.delta))
 	case "message_delta":
 		w.family()
 		w.stop(member(f.delta, "stop_reason"))
@@ -39,7 +39,7 @@ func (w *Watcher) typed(typ []byte, f *fields) {
 		w.family()
 	case "content-delta", "tool-plan-delta", "tool-call-start", "tool-call-delta", "citation-start":
 		w.family()
-		w.content = w.content || cohereSays(f.delta)
+		w.say(cohereSaid(f.delta))
 	case "message-end":
 		w.family()
 		w.terminal = true
@@ -60,16 +60,19 @@ func wholeBlock(block []byte) bool {
 	return !bytes.HasSuffix(typ, []byte("tool_use"))
 }
 
-// cohereSays looks for a string that is not empty in {"message":{"content":
+// cohereSaid looks for a string that is not empty in {"message":{"content":
 // {"text"}}} and its like.
-func cohereSays(delta []byte) bool {
+func cohereSaid(delta []byte) []byte {
 	message := member(delta, "message")
 	for m := membersOf(message); m.next(); {
-		if !isObject(m.val) && says(m.val) || deltaSays(m.val) {
-			return true
+		if !isObject(m.val) && says(m.val) {
+			return m.val
+		}
+		if raw := deltaSaid(m.val); raw != nil {
+			return raw
 		}
 	}
-	return false
+	return nil
 }
 
 // dotted reads the types of OpenAI.
@@ -98,7 +101,8 @@ func (w *Watcher) responseStep(step []byte, f *fields) {
 	case "completed", "incomplete":
 		w.endOfAnswer()
 	case "delta":
-		w.content = w.content || f.delta == nil || says(f.delta)
+		w.content = w.content || f.delta == nil
+		w.say(said(f.delta))
 	case "done", "partial_image":
 		w.content = true
 	}

@@ -50,12 +50,18 @@ func (u *Usage) take(t tally) {
 }
 
 func (t *tally) read(raw []byte) {
-	if !isObject(raw) {
-		return
+	if isObject(raw) {
+		t.readFrom(raw)
 	}
+}
+
+// readFrom reads the object that raw begins with, and returns what follows it;
+// nil if it breaks off.
+func (t *tally) readFrom(raw []byte) (rest []byte) {
 	var thoughts, tools int64
 	var billed, processed []byte // Cohere's
-	for m := membersOf(raw); m.next(); {
+	m := membersOf(raw)
+	for m.next() {
 		switch string(m.key) {
 		case "prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount":
 			t.in = number(m.val)
@@ -84,6 +90,7 @@ func (t *tally) read(raw []byte) {
 	t.more += tools
 	t.readUnits(billed)
 	t.readUnits(processed) // preferred to what is billed
+	return m.after()
 }
 
 func (t *tally) readUnits(raw []byte) {
