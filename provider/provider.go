@@ -13,8 +13,8 @@
 // limitations under the License.
 
 // Package provider knows the LLM providers: how each wants its key, which
-// dialects it speaks, by which hosts it is reached, and how the path of a
-// client's request is joined to the path of a base URL.
+// dialects it speaks, by which hosts it is reached, how the path of a client's
+// request is joined to the path of a base URL, and where its health is asked for.
 //
 // Everything here is a pure function of its arguments and safe for concurrent
 // use.
@@ -49,7 +49,14 @@ type Preset struct {
 	// Dialects are those of the provider's usual base URL. Ask Speaks, which
 	// knows about the others.
 	Dialects dialect.Set
+	// HealthPath is a path that answers a GET with a 2xx while the provider is
+	// up, and is not billed. It is what a client would ask for that talks to the
+	// provider's usual base URL: ask HealthAt for the path at another. It is
+	// empty where there is no such path, or none without a model in it.
+	HealthPath string
 
+	// health tells how HealthPath is joined to the path of a base URL.
+	health healthJoin
 	// only names the base paths at which this provider speaks one dialect.
 	only exception
 }
@@ -70,12 +77,18 @@ var (
 )
 
 var presets = []Preset{
-	{ID: "openai", Dialects: openAI},
-	{ID: "azure", Scheme: Header, Header: "Api-Key", Dialects: dialect.SetOf(dialect.Azure, dialect.OpenAI)},
-	{ID: "anthropic", Scheme: Header, Header: "X-Api-Key", Dialects: dialect.SetOf(dialect.Anthropic)},
+	{ID: "openai", Dialects: openAI, HealthPath: "/v1/models"},
+	{
+		ID: "azure", Scheme: Header, Header: "Api-Key", Dialects: dialect.SetOf(dialect.Azure, dialect.OpenAI),
+		HealthPath: "/openai/models", health: likeAzure,
+	},
+	{
+		ID: "anthropic", Scheme: Header, Header: "X-Api-Key", Dialects: dialect.SetOf(dialect.Anthropic),
+		HealthPath: "/v1/models", health: likeAnthropic,
+	},
 	{
 		ID: "gemini", Scheme: Header, Header: "X-Goog-Api-Key", Dialects: dialect.SetOf(dialect.Gemini),
-		only: exception{"/openai", dialect.OpenAI},
+		HealthPath: "/v1beta/models", health: atRoot, only: exception{"/openai", dialect.OpenAI},
 	},
 	{
 		ID: "vertex", Dialects: dialect.SetOf(dialect.Gemini, dialect.Anthropic),
@@ -85,28 +98,28 @@ var presets = []Preset{
 		ID: "bedrock", Dialects: dialect.SetOf(dialect.Bedrock),
 		only: exception{"/openai", dialect.OpenAI},
 	},
-	{ID: "mistral", Dialects: openAI},
-	{ID: "groq", Dialects: openAI},
-	{ID: "deepseek", Dialects: openAI},
-	{ID: "xai", Dialects: openAI},
-	{ID: "openrouter", Dialects: openAI},
-	{ID: "together", Dialects: openAI},
-	{ID: "fireworks", Dialects: openAI},
+	{ID: "mistral", Dialects: openAI, HealthPath: "/v1/models"},
+	{ID: "groq", Dialects: openAI, HealthPath: "/v1/models"},
+	{ID: "deepseek", Dialects: openAI, HealthPath: "/v1/models"},
+	{ID: "xai", Dialects: openAI, HealthPath: "/v1/models"},
+	{ID: "openrouter", Dialects: openAI, HealthPath: "/v1/key"},
+	{ID: "together", Dialects: openAI, HealthPath: "/v1/models"},
+	{ID: "fireworks", Dialects: openAI, HealthPath: "/v1/models"},
 	{
 		ID: "cohere", Dialects: dialect.SetOf(dialect.Cohere, dialect.OpenAI),
-		only: exception{"/compatibility", dialect.OpenAI},
+		HealthPath: "/v1/models", health: atRoot, only: exception{"/compatibility", dialect.OpenAI},
 	},
-	{ID: "moonshot", Dialects: openAI},
-	{ID: "zhipu", Dialects: openAI},
-	{ID: "dashscope", Dialects: openAI},
-	{ID: "vllm", Dialects: openAI},
+	{ID: "moonshot", Dialects: openAI, HealthPath: "/v1/models"},
+	{ID: "zhipu", Dialects: openAI, HealthPath: "/v1/models"},
+	{ID: "dashscope", Dialects: openAI, HealthPath: "/v1/models"},
+	{ID: "vllm", Dialects: openAI, HealthPath: "/health", health: atRoot},
 	{
 		ID: "ollama", Dialects: dialect.SetOf(dialect.OpenAI, dialect.Anthropic, dialect.Ollama),
-		only: exception{"/api", dialect.Ollama},
+		HealthPath: "/api/version", health: atRoot, only: exception{"/api", dialect.Ollama},
 	},
-	{ID: "llamacpp", Dialects: localBoth},
-	{ID: "tgi", Dialects: openAI},
-	{ID: "lmstudio", Dialects: localBoth},
+	{ID: "llamacpp", Dialects: localBoth, HealthPath: "/health", health: atRoot},
+	{ID: "tgi", Dialects: openAI, HealthPath: "/health", health: atRoot},
+	{ID: "lmstudio", Dialects: localBoth, HealthPath: "/v1/models"},
 }
 
 // Lookup returns the preset of that id, which is matched exactly, and whether
