@@ -17,6 +17,7 @@ package verdict
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -26,6 +27,7 @@ const (
 	maxBody    = 64 << 10
 	maxMessage = 4 << 10
 	maxCodes   = 16
+	maxQuoted  = 4
 	maxNesting = 8
 )
 
@@ -74,6 +76,14 @@ const flagRank = 100
 // flagged stands for such a member.
 const flagged = "flagged_input"
 
+// What a provider quotes of another's error in turn, as a JSON text within its
+// own, is marked so that only rules that ask for it see it: the key that an
+// upstream's upstream refuses is not ours.
+const (
+	quoted    = "quoted:"
+	quoteRank = 50
+)
+
 // messages are the places of the message, in order of preference.
 var messages = [...]string{"error.message", "message", "error", "detail", "detail.msg", "fault.faultstring"}
 
@@ -84,11 +94,15 @@ func readBody(h http.Header, body []byte) facts {
 	name, _, _ := strings.Cut(h.Get("X-Amzn-Errortype"), ":")
 	f.add(name, 0)
 	found := map[string]string{}
-	w := walker{dec: json.NewDecoder(bytes.NewReader(body[:min(len(body), maxBody)]))}
-	w.dec.UseNumber()
-	w.each(func(path, text string, isText bool) {
-		if path == "error.details.retryDelay" && f.delay == "" {
-			f.delay = text
+	body = bytes.TrimPrefix(body[:min(len(body), maxBody)], []byte("\ufeff"))
+	walk(bytes.NewReader(body), func(path, text string, isText bool) {
+		switch path {
+		case "error.details.retryDelay":
+			if f.delay == "" {
+				f.delay = text
+			}
+		case "error.metadata.raw", "error.message", "message":
+			f.quote(text)
 		}
 		if _, ok := found[path]; !ok && isText {
 			found[path] = text
@@ -118,11 +132,25 @@ func factsOf(code, typ, message string) facts {
 	return f
 }
 
+// quote reads an error that is quoted as a JSON text.
+func (f *facts) quote(text string) {
+	if !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
+		return
+	}
+	left := maxQuoted
+	walk(strings.NewReader(text), func(path, text string, _ bool) {
+		if rank, ok := ranks[path]; ok && rank < quoteRank && left > 0 {
+			left--
+			f.add(quoted+text, quoteRank+rank)
+		}
+	})
+}
+
 func (f *facts) add(text string, rank int) {
 	if rank == flagRank {
 		text = flagged
 	}
-	if i := strings.LastIndexByte(text, '#'); i >= 0 {
+	if i := strings.LastIndexByte(text, '#'); i >= 0 && rank < quoteRank {
 		text = text[i+1:] // a namespace, as in the __type of AWS
 	}
 	if text != "" && len(text) <= 256 && len(f.words) < maxCodes {
@@ -193,8 +221,14 @@ type level struct {
 	value  bool   // the next token is a value, not a key
 }
 
-// each calls fn with every text and number that is not nested too deep, until
-// the text ends or breaks off.
+// walk calls fn with every text and number in a JSON text that is not nested too
+// deep, until the text ends or breaks off.
+func walk(r io.Reader, fn func(path, text string, isText bool)) {
+	w := walker{dec: json.NewDecoder(r)}
+	w.dec.UseNumber()
+	w.each(fn)
+}
+
 func (w *walker) each(fn func(path, text string, isText bool)) {
 	for {
 		tok, err := w.dec.Token()

@@ -25,43 +25,47 @@ import (
 // maxPause is the longest an upstream can ask for.
 const maxPause = time.Hour
 
-// Hint returns for how long a response asks to be left alone: the longest of
-// Retry-After (seconds or a date), retry-after-ms, the reset headers of limits
-// of which nothing remains, and the delay in a Google error body. Hints that are
-// zero, negative, past or unreadable count as none; larger ones than an hour as
-// an hour. Without a hint it returns 0.
-func Hint(h http.Header, body []byte, now time.Time) time.Duration {
-	d := headerHint(h, now)
-	if len(body) > 0 {
-		d = max(d, goDuration(readBody(nil, body).delay))
-	}
-	return d
+// hints tell for how long an answer asks to be left alone. What is zero,
+// negative, past or unreadable is no hint; longer ones than an hour count as an
+// hour; of several the longest counts.
+type hints struct {
+	// asked is what Retry-After and retry-after-ms say. It is apart because it
+	// changes what a status means.
+	asked time.Duration
+	// reset is the end of the limits of which nothing remains.
+	reset time.Duration
 }
 
-func headerHint(h http.Header, now time.Time) time.Duration {
-	var d time.Duration
-	for _, v := range h.Values("Retry-After") {
-		d = max(d, retryAfter(v, now))
+func (h hints) longest() time.Duration { return max(h.asked, h.reset) }
+
+func headerHints(h http.Header, now time.Time) hints {
+	var found hints
+	for _, v := range h["Retry-After"] {
+		found.asked = max(found.asked, retryAfter(v, now))
 	}
-	for _, v := range h.Values("Retry-After-Ms") {
-		d = max(d, inUnits(v, time.Millisecond))
+	for _, v := range h["Retry-After-Ms"] {
+		found.asked = max(found.asked, inUnits(v, time.Millisecond))
 	}
-	for name := range h {
-		if key := strings.ToLower(name); strings.Contains(key, "ratelimit-") && exhausted(h, name) {
-			reset := strings.Replace(key, "remaining", "reset", 1)
-			d = max(d, resetIn(h.Get(reset), now))
+	for name, values := range h {
+		key := strings.ToLower(name)
+		// A reset comes with each answer, and mostly tells when all is full again.
+		if strings.Contains(key, "ratelimit-") && strings.Contains(key, "remaining") && exhausted(values) {
+			for _, v := range h.Values(strings.Replace(key, "remaining", "reset", 1)) {
+				found.reset = max(found.reset, resetIn(v, now))
+			}
 		}
 	}
-	return d
+	return found
 }
 
-// exhausted reports whether a header says that nothing remains.
-func exhausted(h http.Header, name string) bool {
-	if !strings.Contains(strings.ToLower(name), "remaining") {
-		return false
+// exhausted reports whether one of the values says that nothing remains.
+func exhausted(remaining []string) bool {
+	for _, v := range remaining {
+		if n, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil && n <= 0 {
+			return true
+		}
 	}
-	n, err := strconv.ParseFloat(strings.TrimSpace(h.Get(name)), 64)
-	return err == nil && n <= 0
+	return false
 }
 
 func retryAfter(v string, now time.Time) time.Duration {
@@ -88,19 +92,72 @@ func resetIn(v string, now time.Time) time.Duration {
 	if t, err := time.Parse(time.RFC3339, v); err == nil {
 		return bounded(t.Sub(now))
 	}
-	return goDuration(v)
+	return wholeDuration(v)
 }
 
 func untilUnix(seconds float64, now time.Time) time.Duration {
 	return scaled(seconds-float64(now.UnixNano())/1e9, time.Second)
 }
 
-func goDuration(v string) time.Duration {
-	d, err := time.ParseDuration(strings.TrimSpace(v))
-	if err != nil {
+// waitPhrases stand before a duration in the messages of limits.
+var waitPhrases = [...]string{"try again in ", "retry after ", "retry in "}
+
+// textHint reads a duration out of a message in lower case, such as
+// "please try again in 1m2.5s" or "please retry after 20 seconds".
+func textHint(message string) time.Duration {
+	var d time.Duration
+	for _, phrase := range waitPhrases {
+		for _, rest, ok := strings.Cut(message, phrase); ok; _, rest, ok = strings.Cut(rest, phrase) {
+			found, _ := leadingDuration(rest)
+			d = max(d, found)
+		}
+	}
+	return d
+}
+
+// units are those of Go's durations and the words for them, less a plural s.
+var units = map[string]time.Duration{
+	"ns": time.Nanosecond, "us": time.Microsecond, "µs": time.Microsecond, "ms": time.Millisecond, "millisecond": time.Millisecond,
+	"s": time.Second, "sec": time.Second, "second": time.Second,
+	"m": time.Minute, "min": time.Minute, "minute": time.Minute,
+	"h": time.Hour, "hour": time.Hour, "day": 24 * time.Hour,
+}
+
+// wholeDuration reads v, which has to be a duration and nothing else. Unlike
+// time.ParseDuration it takes one that is too long for what it is.
+func wholeDuration(v string) time.Duration {
+	d, rest := leadingDuration(strings.TrimSpace(v))
+	if rest != "" {
 		return 0
 	}
-	return bounded(d)
+	return d
+}
+
+// leadingDuration reads the numbers with units that s begins with, and returns
+// what follows them.
+func leadingDuration(s string) (d time.Duration, rest string) {
+	var sum float64
+	for rest = s; ; {
+		number, tail := prefix(strings.TrimLeft(rest, " "), func(c byte) bool { return c >= '0' && c <= '9' || c == '.' })
+		word, tail := prefix(strings.TrimPrefix(tail, " "), func(c byte) bool { return c >= 'a' && c <= 'z' || c >= 0x80 })
+		unit, known := units[word]
+		if !known {
+			unit, known = units[strings.TrimSuffix(word, "s")]
+		}
+		n, ok := decimal(number)
+		if !ok || !known {
+			return scaled(sum, 1), rest
+		}
+		sum, rest = sum+n*float64(unit), tail
+	}
+}
+
+func prefix(s string, of func(byte) bool) (head, tail string) {
+	n := 0
+	for n < len(s) && of(s[n]) {
+		n++
+	}
+	return s[:n], s[n:]
 }
 
 func inUnits(v string, unit time.Duration) time.Duration {

@@ -59,13 +59,13 @@ type candidate struct {
 	model            string
 	hasModel         bool
 	inner            bool // the error stands inside a 200
-	hint             time.Duration
+	hints            hints
 	now              time.Time
 }
 
 func (c *candidate) judge() Result {
 	// Some budgets only look like billing: money does not come back by waiting.
-	if c.status == http.StatusPaymentRequired && c.hint > 0 {
+	if c.status == http.StatusPaymentRequired && c.hints.asked > 0 {
 		return c.result(limited)
 	}
 	if r := c.rule(); r != nil {
@@ -77,34 +77,40 @@ func (c *candidate) judge() Result {
 		return res
 	}
 	if c.inner {
-		if o, ok := innerOutcome(&c.facts); ok {
-			return c.result(o)
+		if r := innerRule(&c.facts); r != nil {
+			return c.result(r.then)
 		}
 	}
 	return c.byStatus()
 }
 
 func (c *candidate) result(o outcome) Result {
-	if o == missing && !c.hasModel {
+	switch {
+	case o == missing && !c.hasModel:
 		o = clientFault // it asked for a model's description, say
+	case o == broken && c.status == http.StatusServiceUnavailable && c.hints.asked > 0:
+		o = overloaded
 	}
 	r := results[o]
 	if r.Verdict == Limited || r.Overload {
-		r.Pause = c.hint
+		r.Pause = max(c.hints.longest(), wholeDuration(c.facts.delay), textHint(c.facts.message))
 	}
 	return r
 }
 
 // byStatus judges what no rule knows.
 func (c *candidate) byStatus() Result {
-	r := c.result(statusOutcome(c.status, c.hint > 0))
-	if (c.status == http.StatusNotFound || c.status == http.StatusGone) && c.hasModel {
-		r.Warn = "status " + strconv.Itoa(c.status) + " that names no model: is base_url right?"
+	r := c.result(statusOutcome(c.status))
+	switch c.status {
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone:
+		if c.hasModel {
+			r.Warn = "status " + strconv.Itoa(c.status) + " that names no model: is base_url right?"
+		}
 	}
 	return r
 }
 
-func statusOutcome(status int, hinted bool) outcome {
+func statusOutcome(status int) outcome {
 	switch status {
 	case 401:
 		return refused
@@ -118,11 +124,6 @@ func statusOutcome(status int, hinted bool) outcome {
 		return limited
 	case 501:
 		return clientFault
-	case 503:
-		if hinted {
-			return overloaded
-		}
-		return broken
 	case 529:
 		return overloaded
 	}
@@ -132,14 +133,15 @@ func statusOutcome(status int, hinted bool) outcome {
 	return broken
 }
 
-// innerOutcome judges an error that has a telling name, but maybe no status.
-func innerOutcome(f *facts) (outcome, bool) {
-	for _, r := range innerRules {
-		if f.has(r.codes) {
-			return r.then, true
+// innerRule returns the rule for an error that has a telling name, but maybe no
+// status.
+func innerRule(f *facts) *rule {
+	for i := range innerRules {
+		if f.has(innerRules[i].codes) {
+			return &innerRules[i]
 		}
 	}
-	return 0, false
+	return nil
 }
 
 func statusReason(status int, more string) string {

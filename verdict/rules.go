@@ -26,7 +26,7 @@ type rule struct {
 	at    []string                         // providers
 	on    []int                            // statuses; one that is not known does for codes and texts
 	codes []string                         // one of them, see fits
-	texts []string                         // one of them is in the message, in lower case
+	texts []string                         // one of them is in the message, in lower case; with ^ at its beginning
 	names bool                             // the message names the model that was asked for
 	until func(c *candidate) time.Duration // for how long a limit lasts, where the text tells
 	then  outcome
@@ -51,9 +51,11 @@ func (r *rule) fits(c *candidate) bool {
 		(!r.names || namesModel(c.facts.message, c.model))
 }
 
+// containsAny reports whether one of the texts is in s, those with a ^ at its
+// beginning: an echo of the request stands further on.
 func containsAny(s string, texts []string) bool {
 	for _, t := range texts {
-		if strings.Contains(s, t) {
+		if start, anchored := strings.CutPrefix(t, "^"); anchored && strings.HasPrefix(s, start) || strings.Contains(s, t) {
 			return true
 		}
 	}

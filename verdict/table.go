@@ -14,20 +14,24 @@
 
 package verdict
 
+// google are those who answer with Google's errors: its OpenAI-compatible
+// endpoint does too.
+var google = words("gemini vertex openai")
+
 // providerRules hold for some providers only. A rule on a message stands where
 // no code tells what the message does, before the rule on that code.
 var providerRules = []rule{
 	// OpenAI and Azure
-	{at: words("openai azure"), on: []int{429}, texts: []string{"request too large"}, then: otherAccount},
 	{at: words("openai azure"), on: []int{401, 403}, texts: []string{"missing scopes"}, then: refused},
 	{at: words("openai"), on: []int{403}, codes: words("unsupported_country_region_territory"), then: refused},
-	{at: words("openai azure"), codes: words("server_is_overloaded"), then: overloaded},
 	{at: words("openai azure"), on: []int{429}, codes: words("slow_down RateLimitReached"), then: limited},
 	{at: words("azure"), on: []int{404}, codes: words("DeploymentNotFound"), then: missing},
 
 	// Anthropic. Its docs warn against matching messages; these have nothing else.
+	{at: words("anthropic"), on: []int{400}, texts: []string{"extra inputs are not permitted"}, then: clientFault}, // it repeats the name of a member
 	{at: words("anthropic"), on: []int{400}, texts: []string{
-		"credit balance is too low", "reached your specified api usage limits", "reached your specified workspace api usage limits",
+		"^your credit balance is too low", "^credit balance is too low",
+		"^you have reached your specified api usage limits", "^you have reached your specified workspace api usage limits",
 	}, then: unpaid},
 	{at: words("anthropic"), on: []int{400}, codes: words("organization_on_hold"), then: unpaid},
 	{at: words("anthropic"), on: []int{400}, codes: words("claude_code_key_creator_not_member cmek_key_disabled cmek_key_network_blocked"), then: refused},
@@ -41,14 +45,15 @@ var providerRules = []rule{
 	{at: words("anthropic"), on: []int{429}, codes: words("ramp_limit_exceeded"), then: limited},
 
 	// Google
-	{at: words("gemini vertex"), on: []int{400}, codes: words("API_KEY_INVALID"), then: refused},
-	{at: words("gemini vertex"), on: []int{400}, codes: words("FAILED_PRECONDITION"), texts: []string{"billing", "free tier"}, then: unpaid},
-	{at: words("gemini vertex"), on: []int{402}, codes: words("RESOURCE_EXHAUSTED payment_required"), then: unpaid},
-	{at: words("gemini vertex"), on: []int{403}, codes: words("PERMISSION_DENIED"), then: refused},
-	{at: words("gemini vertex"), on: []int{404}, codes: words("NOT_FOUND"), texts: []string{"model"}, then: missing},
-	{at: words("gemini vertex"), on: []int{429}, codes: words("*perday*"), until: pacificMidnight, then: limited},
-	{at: words("gemini vertex"), on: []int{429}, codes: words("RESOURCE_EXHAUSTED"), then: limited},
-	{at: words("gemini vertex"), on: []int{503}, codes: words("UNAVAILABLE"), then: overloaded},
+	{at: google, on: []int{400}, codes: words("API_KEY_INVALID"), then: refused},
+	{at: google, on: []int{400}, codes: words("FAILED_PRECONDITION"), texts: []string{"billing", "free tier"}, then: unpaid},
+	{at: google, on: []int{400}, codes: words("FAILED_PRECONDITION"), texts: []string{"location is not supported"}, then: refused},
+	{at: google, on: []int{402}, codes: words("RESOURCE_EXHAUSTED payment_required"), then: unpaid},
+	{at: google, on: []int{403}, codes: words("PERMISSION_DENIED"), then: refused},
+	{at: google, on: []int{404}, codes: words("NOT_FOUND"), texts: []string{"model"}, then: missing},
+	{at: google, on: []int{429}, codes: words("*perday*"), until: pacificMidnight, then: limited},
+	{at: google, on: []int{429}, codes: words("RESOURCE_EXHAUSTED rateLimitExceeded"), then: limited},
+	{at: google, on: []int{503}, codes: words("UNAVAILABLE"), then: overloaded},
 
 	// Bedrock
 	{at: words("bedrock"), on: []int{403}, codes: words("AccessDeniedException"), names: true, then: missing},
@@ -61,14 +66,14 @@ var providerRules = []rule{
 
 	// OpenRouter passes on what other providers say, and names it.
 	{at: words("openrouter"), on: []int{402}, codes: words("openrouter_in_flight_budget"), then: limited},
-	{at: words("openrouter"), on: []int{400, 403}, codes: words(flagged), then: clientFault},
-	{at: words("openrouter"), on: []int{400, 403}, texts: []string{"moderation", "guardrail"}, then: clientFault},
+	{at: words("openrouter"), codes: words("openrouter_credits openrouter_key_limit payment_required"), then: unpaid},
+	{at: words("openrouter"), on: []int{400, 403}, codes: words("refusal"), then: content},
+	{at: words("openrouter"), on: []int{403}, texts: []string{"guardrail"}, then: content},
 	{at: words("openrouter"), on: []int{404, 410}, then: missing},
 	{at: words("openrouter"), codes: words("provider_overloaded"), then: overloaded},
 	{at: words("openrouter"), codes: words("authentication permission_denied"), then: refused},
-	{at: words("openrouter"), codes: words("payment_required"), then: unpaid},
 	{at: words("openrouter"), on: []int{400, 413, 422}, codes: words(
-		"max_tokens_exceeded token_limit_exceeded string_too_long invalid_prompt payload_too_large unprocessable refusal invalid_image image_*",
+		"max_tokens_exceeded token_limit_exceeded string_too_long invalid_prompt payload_too_large unprocessable invalid_image image_*",
 	), then: clientFault},
 
 	// Moonshot (Kimi)
@@ -87,7 +92,8 @@ var providerRules = []rule{
 	{at: words("zhipu"), codes: words("1308 1310"), until: untilNamedTime, then: limited},
 	{at: words("zhipu"), codes: words("1305 1312"), then: overloaded},
 	{at: words("zhipu"), codes: words("1211 1311"), then: missing},
-	{at: words("zhipu"), codes: words("1210 1212 1213 1214 1215 1261 1301"), then: clientFault},
+	{at: words("zhipu"), codes: words("1210 1212 1213 1214 1215 1261"), then: clientFault},
+	{at: words("zhipu"), codes: words("1301"), then: content},
 	{at: words("zhipu"), codes: words("1200 1230 1234"), then: broken},
 
 	// DashScope, where insufficient_quota is a limit that passes
@@ -97,17 +103,18 @@ var providerRules = []rule{
 	{at: words("dashscope"), codes: words("InvalidApiKey"), then: refused},
 	{at: words("dashscope"), on: []int{403, 404}, codes: words("ModelNotFound Model.AccessDenied"), then: missing},
 	{at: words("dashscope"), on: []int{403}, codes: words("AccessDenied"), then: refused},
-	{at: words("dashscope"), codes: words("DataInspectionFailed data_inspection_failed"), then: clientFault},
+	{at: words("dashscope"), codes: words("DataInspectionFailed data_inspection_failed"), then: content},
 
 	// Others
 	{at: words("mistral"), on: []int{429}, codes: words("3505"), then: overloaded},
 	{at: words("mistral"), on: []int{400, 404}, codes: words("unknown_model"), then: missing},
 	{at: words("groq"), on: []int{498}, then: overloaded},
 	{at: words("groq"), on: []int{400, 404}, codes: words("model_decommissioned"), then: missing},
-	{at: words("xai"), on: []int{400}, texts: []string{"api key"}, then: refused},
+	{at: words("xai"), on: []int{400}, texts: []string{"^incorrect api key", "^invalid api key"}, then: refused},
 	{at: words("together"), on: []int{403}, texts: []string{"max_tokens", "context length", "input token"}, then: clientFault},
 	{at: words("fireworks"), on: []int{412}, texts: []string{"suspended"}, then: unpaid},
 	{at: words("cohere"), on: []int{498}, then: refused},
+	{at: words("cohere"), on: []int{429}, texts: []string{"api calls / month"}, then: unpaid},
 	{at: words("cohere"), on: []int{400}, texts: []string{"too many tokens"}, then: clientFault},
 	{at: words("vllm"), on: []int{404}, codes: words("NotFoundError"), then: missing},
 	{at: words("vllm"), on: []int{400}, texts: []string{"maximum context length"}, then: clientFault},
@@ -126,13 +133,16 @@ var generalRules = []rule{
 	{codes: words("invalid_api_key authentication_error"), then: refused},
 	{on: []int{403}, codes: words("permission_error"), names: true, then: missing},
 	{on: []int{401, 403}, codes: words("permission_error"), then: refused},
-	{codes: words("overloaded_error"), then: overloaded},
+	{codes: words("overloaded_error server_is_overloaded"), then: overloaded},
+	{on: []int{413, 429}, codes: words("rate_limit_exceeded"), texts: []string{"request too large"}, then: otherAccount},
 	{on: []int{429}, codes: words("rate_limit_exceeded rate_limit_error"), then: limited},
 	{on: []int{400, 403, 404, 410}, codes: words("model_not_found"), then: missing},
-	{codes: words("context_length_exceeded"), then: clientFault},
-	{on: []int{400, 403, 422}, codes: words("content_filter content_policy_violation moderation_blocked ResponsibleAIPolicyViolation"), then: content},
-	{on: []int{403}, codes: words("*moderation* *content_policy* *content_filter*"), then: content},
+	{codes: words("context_length_exceeded quoted:context_length_exceeded"), then: clientFault},
+	{on: []int{400, 403, 422}, codes: words("content_filter content_policy_violation moderation_blocked ResponsibleAIPolicyViolation bio_policy " +
+		"quoted:content_filter quoted:content_policy_violation quoted:moderation_blocked"), then: content},
+	{on: []int{400, 403}, codes: words(flagged + " *moderation* *content_policy* *content_filter*"), then: content},
 	{on: []int{403}, texts: []string{"moderation", "content policy"}, then: content},
+	{codes: words("data_residency_mismatch"), then: otherAccount},
 	{on: []int{404, 410}, names: true, then: missing},
 	{on: []int{404, 410}, texts: []string{"model not found", "model does not exist"}, then: missing},
 }
@@ -144,5 +154,5 @@ var innerRules = []rule{
 	{codes: words("*overloaded*"), then: overloaded},
 	{codes: words("server_* internal*"), then: broken},
 	{codes: words("authentication*"), then: refused},
-	{codes: words("invalid_* validation*"), then: clientFault},
+	{codes: words("invalid_* validation* image_* request_too_large"), then: clientFault},
 }

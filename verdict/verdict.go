@@ -18,8 +18,17 @@
 // The same status means opposite things at different providers, and so does the
 // same code. Therefore an answer is judged in this order: by the rules of its
 // provider and by general ones, each on the error's codes, or on its message
-// where nothing else identifies it; and by its status where no rule fits. All
-// rules stand in one table.
+// where nothing else identifies it; and by its status where no rule fits.
+//
+// All rules stand in one table, in table.go. A new provider needs
+//   - a preset in package provider;
+//   - rows in the table for the errors whose status does not tell enough, those
+//     of one provider among providerRules, those that mean the same everywhere
+//     among generalRules. A row that matches a message stands before the row of
+//     the code that it qualifies;
+//   - a folder in testdata named for it, with one file for each error: the answer
+//     as it comes over the wire, below what it must be taken for. The files are
+//     the test; a row, code or text that none of them needs fails it too.
 package verdict
 
 import (
@@ -114,19 +123,22 @@ func OfAnswer(a Answer) Result {
 	case a.Status < 400:
 		return ofRedirect(a)
 	}
-	f := readBody(a.Header, a.Body)
-	c := candidate{
-		provider: a.Provider, family: family(a.Dialect), status: a.Status,
-		facts: f, model: a.Model, hasModel: a.HasModel, now: a.Now,
-		hint: max(headerHint(a.Header, a.Now), goDuration(f.delay)),
-	}
+	c := candidateOf(a)
 	r := c.judge()
 	if r.Forbidden && mediaType(a.Header) == "text/html" {
 		r.Forbidden = false // a firewall in front of the API objects to the request
 	}
-	r.Code = f.code(a.Status)
+	r.Code = c.facts.code(a.Status)
 	r.Reason = statusReason(a.Status, r.Code)
 	return r
+}
+
+func candidateOf(a Answer) candidate {
+	return candidate{
+		provider: a.Provider, family: family(a.Dialect), status: a.Status,
+		facts: readBody(a.Header, a.Body), model: a.Model, hasModel: a.HasModel,
+		hints: headerHints(a.Header, a.Now), now: a.Now,
+	}
 }
 
 // Message returns the text of an error body, for matching only: it may repeat
@@ -170,19 +182,23 @@ func ofRedirect(a Answer) Result {
 // claims none. Such a request may be tried elsewhere unless a rule knows the
 // fault to be the client's.
 func OfStreamError(provider, code, typ, message string, status int, now time.Time) Result {
-	if status < 400 || status > 599 {
-		status = 0
-	}
-	c := candidate{
-		provider: provider, status: status, hasModel: true, now: now, inner: true,
-		facts: factsOf(code, typ, message),
-	}
+	c := innerCandidate(provider, code, typ, message, status, now)
 	r := c.judge()
 	r.Warn = ""
 	if !r.Recognised {
 		r.Elsewhere = true
 	}
-	r.Code = c.facts.code(status)
-	r.Reason = join("error in body", statusText(status), r.Code)
+	r.Code = c.facts.code(c.status)
+	r.Reason = join("error in body", statusText(c.status), r.Code)
 	return r
+}
+
+func innerCandidate(provider, code, typ, message string, status int, now time.Time) candidate {
+	if status < 400 || status > 599 {
+		status = 0
+	}
+	return candidate{
+		provider: provider, status: status, hasModel: true, now: now, inner: true,
+		facts: factsOf(code, typ, message),
+	}
 }

@@ -25,6 +25,9 @@ import (
 	"github.com/llm-gateway/caddy-llm-gateway/dialect"
 )
 
+var providerIDs = words("openai azure anthropic gemini vertex bedrock mistral groq deepseek xai openrouter together fireworks cohere moonshot zhipu dashscope " +
+	"vllm ollama llamacpp tgi lmstudio")
+
 var now = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
 func header(kv ...string) http.Header {
@@ -43,7 +46,7 @@ func brief(r Result) string {
 		name string
 	}{
 		{r.Elsewhere, "elsewhere"}, {r.Overload, "overload"}, {r.ModelMissing, "missing"},
-		{r.Forbidden, "forbidden"}, {r.Billing, "billing"}, {r.Recognised, "recognised"},
+		{r.Forbidden, "forbidden"}, {r.Content, "content"}, {r.Billing, "billing"}, {r.Recognised, "recognised"},
 	} {
 		if f.set {
 			s += " " + f.name
@@ -251,10 +254,9 @@ func TestVerdictNames(t *testing.T) {
 }
 
 func TestRulesAreReachable(t *testing.T) {
-	ids := words("openai azure anthropic gemini vertex bedrock mistral groq deepseek xai openrouter together fireworks cohere moonshot zhipu dashscope vllm ollama llamacpp tgi lmstudio")
 	for i, r := range rules {
 		for _, at := range r.at {
-			if !slices.Contains(ids, at) {
+			if !slices.Contains(providerIDs, at) {
 				t.Errorf("rule %d: unknown provider %q", i, at)
 			}
 		}
