@@ -31,9 +31,12 @@ var providerIDs = words("openai azure anthropic gemini vertex bedrock mistral gr
 var now = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
 func header(kv ...string) http.Header {
-	h := http.Header{"Content-Type": {"application/json"}}
+	h := http.Header{}
 	for i := 0; i < len(kv); i += 2 {
 		h.Add(kv[i], kv[i+1])
+	}
+	if h.Get("Content-Type") == "" {
+		h.Set("Content-Type", "application/json")
 	}
 	return h
 }
