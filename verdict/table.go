@@ -107,7 +107,8 @@ var providerRules = []rule{
 
 	// Others
 	{at: words("mistral"), on: []int{429}, codes: words("3505"), then: overloaded},
-	{at: words("mistral"), on: []int{400, 404}, codes: words("unknown_model"), then: missing},
+	{at: words("mistral"), on: []int{400, 404}, codes: words("unknown_model invalid_model"), then: missing},
+	{at: words("deepseek"), on: []int{400}, texts: []string{"^model not exist"}, then: missing},
 	{at: words("groq"), on: []int{498}, then: overloaded},
 	{at: words("groq"), on: []int{400, 404}, codes: words("model_decommissioned"), then: missing},
 	{at: words("xai"), on: []int{400}, texts: []string{"^incorrect api key", "^invalid api key"}, then: refused},
@@ -141,7 +142,7 @@ var generalRules = []rule{
 	{on: []int{400, 403, 422}, codes: words("content_filter content_policy_violation moderation_blocked ResponsibleAIPolicyViolation bio_policy " +
 		"quoted:content_filter quoted:content_policy_violation quoted:moderation_blocked"), then: content},
 	{on: []int{400, 403}, codes: words(flagged + " *moderation* *content_policy* *content_filter*"), then: content},
-	{on: []int{403}, texts: []string{"moderation", "content policy"}, then: content},
+	{on: []int{403}, texts: []string{"moderation", "content policy", "violates usage guidelines"}, then: content},
 	{codes: words("data_residency_mismatch"), then: otherAccount},
 	{on: []int{404, 410}, names: true, then: missing},
 	{on: []int{404, 410}, texts: []string{"model not found", "model does not exist"}, then: missing},
