@@ -17,7 +17,6 @@ package verdict
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,21 +33,20 @@ func outcomeOf(provider string, status int, body string, headers ...string) Resu
 }
 
 // What the documentation's table of verdicts says, row by row, for all providers
-// alike unless one is named.
+// alike.
 func TestTableOfVerdicts(t *testing.T) {
 	after := func(v string) []string { return []string{"Retry-After", v} }
 	html := []string{"Content-Type", "text/html"}
 	code := func(c string) string { return errorBody("invalid_request_error", c, "no") }
 	const modelMissing = `{"error":{"message":"The model m1 does not exist","code":"model_not_found"}}`
 	tests := []struct {
-		row       string
-		statuses  []int
-		body      string
-		headers   []string
-		providers []string // nil: all
-		want      string
-		pause     time.Duration
-		warns     bool
+		row      string
+		statuses []int
+		body     string
+		headers  []string
+		want     string
+		pause    time.Duration
+		warns    bool
 	}{
 		{row: "2xx", statuses: []int{200, 201, 202, 206}, want: "success"},
 		{row: "3xx", statuses: []int{300, 301, 302, 303, 307, 308}, want: asClient, warns: true},
@@ -59,10 +57,10 @@ func TestTableOfVerdicts(t *testing.T) {
 		{row: "context length", statuses: []int{400, 413, 422}, body: code("context_length_exceeded"), want: asClient + known},
 		{row: "content policy", statuses: []int{400, 403, 422}, body: code("content_policy_violation"), want: "neutral content" + known},
 		{row: "larger than the account's quota", statuses: []int{413, 429}, body: errorBody("tokens", "rate_limit_exceeded", "Request too large for m1"), want: "neutral elsewhere" + known},
-		{row: "model missing", statuses: []int{400, 403, 404, 410}, body: modelMissing, providers: others("openrouter"), want: asMissing + known},
+		{row: "model missing", statuses: []int{400, 403, 404, 410}, body: modelMissing, want: asMissing + known},
 		{row: "model named", statuses: []int{404, 410}, body: `{"error":{"message":"there is no m1 here"}}`, want: asMissing + known},
-		{row: "no model named", statuses: []int{404, 410}, body: `{"error":{"message":"no"}}`, providers: others("openrouter"), want: asClient, warns: true},
-		{row: "no model named, HTML", statuses: []int{404, 410}, body: "<p>no</p>", headers: html, providers: others("openrouter"), want: asClient, warns: true},
+		{row: "no model named", statuses: []int{404, 410}, body: `{"error":{"message":"no"}}`, want: asClient, warns: true},
+		{row: "no model named, HTML", statuses: []int{404, 410}, body: "<p>no</p>", headers: html, want: asClient, warns: true},
 		{row: "key refused", statuses: []int{401}, want: asRefused},
 		{row: "no money", statuses: []int{402}, want: asUnpaid},
 		{row: "no money yet", statuses: []int{402}, headers: after("7"), want: asLimited, pause: 7 * time.Second},
@@ -85,10 +83,7 @@ func TestTableOfVerdicts(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.row, func(t *testing.T) {
-			if tt.providers == nil {
-				tt.providers = providerIDs
-			}
-			for _, provider := range tt.providers {
+			for _, provider := range providerIDs {
 				for _, status := range tt.statuses {
 					r := outcomeOf(provider, status, tt.body, tt.headers...)
 					if got := brief(r); got != tt.want || r.Pause != tt.pause || (r.Warn != "") != tt.warns {
@@ -100,14 +95,9 @@ func TestTableOfVerdicts(t *testing.T) {
 	}
 }
 
-// others are all providers but the one that means something else by it.
-func others(but string) []string {
-	return slices.DeleteFunc(slices.Clone(providerIDs), func(id string) bool { return id == but })
-}
-
 func TestRequestsWithoutAModelMissNone(t *testing.T) {
 	for _, status := range []int{404, 410} {
-		r := OfAnswer(Answer{Provider: "openrouter", Status: status, Header: header(), Now: now})
+		r := OfAnswer(Answer{Provider: "openrouter", Status: status, Header: header(), Body: []byte(`{"error":{"code":404}}`), Now: now})
 		if brief(r) != asClient+known || r.Warn != "" {
 			t.Errorf("%d: %s, %q", status, brief(r), r.Warn)
 		}
@@ -151,7 +141,7 @@ func TestSameErrorMeansOtherThingsElsewhere(t *testing.T) {
 		}},
 		{"a numeric code", 429, errorBody("", "1113", "no"), map[string]string{"zhipu": asUnpaid + known, "openai": asLimited}},
 		{"a numeric code with 400", 400, errorBody("", "1301", "no"), map[string]string{"zhipu": "neutral content" + known, "openai": asClient}},
-		{"404 of any kind", 404, `{"error":{"message":"no"}}`, map[string]string{"openrouter": asMissing + known, "openai": asClient}},
+		{"404 of any kind", 404, `{"error":{"message":"no","code":404}}`, map[string]string{"openrouter": asMissing + known, "openai": asClient}},
 		{"a NOT_FOUND that speaks of a model", 404, googleBody("NOT_FOUND", "no such model", ""), map[string]string{"gemini": asMissing + known, "mistral": asClient}},
 		{"Arrearage", 400, `{"code":"Arrearage","message":"no"}`, map[string]string{"dashscope": asUnpaid + known, "openai": asClient}},
 		{"503 unavailable", 503, errorBody("unavailable_error", "", "Loading model"), map[string]string{"llamacpp": asOverload + known, "openai": asFailure}},

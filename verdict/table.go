@@ -69,7 +69,7 @@ var providerRules = []rule{
 	{at: words("openrouter"), codes: words("openrouter_credits openrouter_key_limit payment_required"), then: unpaid},
 	{at: words("openrouter"), on: []int{400, 403}, codes: words("refusal"), then: content},
 	{at: words("openrouter"), on: []int{403}, texts: []string{"guardrail"}, then: content},
-	{at: words("openrouter"), on: []int{404, 410}, then: missing},
+	{at: words("openrouter"), on: []int{404, 410}, codes: words("404 410 not_found"), then: missing},
 	{at: words("openrouter"), codes: words("provider_overloaded"), then: overloaded},
 	{at: words("openrouter"), codes: words("authentication permission_denied"), then: refused},
 	{at: words("openrouter"), on: []int{400, 413, 422}, codes: words(
