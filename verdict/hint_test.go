@@ -180,10 +180,10 @@ func TestOnlyRetryAfterChangesTheMeaning(t *testing.T) {
 func TestSecondsAndDateAgree(t *testing.T) {
 	for seconds := -3; seconds < 4000; seconds += 7 {
 		date := now.Add(time.Duration(seconds) * time.Second).Format(http.TimeFormat)
-		asSeconds := outcomeOf("openai", 429, "", "Retry-After", strconv.Itoa(seconds))
+		plain := outcomeOf("openai", 429, "", "Retry-After", strconv.Itoa(seconds))
 		asDate := outcomeOf("openai", 429, "", "Retry-After", date)
-		if asSeconds.Pause != asDate.Pause {
-			t.Errorf("%d s: %v, %s: %v", seconds, asSeconds.Pause, date, asDate.Pause)
+		if plain.Pause != asDate.Pause {
+			t.Errorf("%d s: %v, %s: %v", seconds, plain.Pause, date, asDate.Pause)
 		}
 	}
 }
@@ -228,9 +228,9 @@ func FuzzHint(f *testing.F) {
 			t.Errorf("all together %v, the longest %v", all, longest)
 		}
 		date := now.Add(time.Duration(seconds) * time.Second).Format(http.TimeFormat)
-		asSeconds, asDate := pauseOf([]string{strconv.FormatUint(uint64(seconds), 10)}, "", "", "", "", ""), pauseOf([]string{date}, "", "", "", "", "")
-		if asSeconds != asDate || asSeconds != min(time.Duration(seconds)*time.Second, time.Hour) {
-			t.Errorf("%d s: %v as seconds, %v as a date", seconds, asSeconds, asDate)
+		plain, dated := pauseOf([]string{strconv.FormatUint(uint64(seconds), 10)}, "", "", "", "", ""), pauseOf([]string{date}, "", "", "", "", "")
+		if plain != dated || plain != min(time.Duration(seconds)*time.Second, time.Hour) {
+			t.Errorf("%d s: %v as seconds, %v as a date", seconds, plain, dated)
 		}
 	})
 }
