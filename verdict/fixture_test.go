@@ -262,7 +262,13 @@ func TestEveryProviderHasFixtures(t *testing.T) {
 // evidence notes which parts of the tables the fixtures need.
 type evidence map[*string]bool
 
-func (e evidence) note(r *rule, f *facts) {
+func (e evidence) note(r *rule, c *candidate) {
+	f := &c.facts
+	for i, at := range r.at {
+		if at == c.provider || at == c.family {
+			e[&r.at[i]] = true
+		}
+	}
 	for i, code := range r.codes {
 		if f.has([]string{code}) {
 			e[&r.codes[i]] = true
@@ -275,12 +281,13 @@ func (e evidence) note(r *rule, f *facts) {
 	}
 }
 
-// A row, code or text that no fixture needs is a guess, or a fixture is missing.
+// A row, or a provider, code or text in one, that no fixture needs is a guess, or a
+// fixture is missing.
 func TestFixturesNeedEveryRule(t *testing.T) {
 	used, seen := map[*rule]bool{}, evidence{}
-	note := func(r *rule, f *facts) {
+	note := func(r *rule, c *candidate) {
 		used[r] = true
-		seen.note(r, f)
+		seen.note(r, c)
 	}
 	for _, f := range readFixtures(t) {
 		c := candidateOf(f.answer)
@@ -292,9 +299,9 @@ func TestFixturesNeedEveryRule(t *testing.T) {
 			c = innerCandidate(f.provider, e.Code, e.Type, e.Message, e.Status, f.answer.Now)
 		}
 		if r := c.rule(); r != nil {
-			note(r, &c.facts)
+			note(r, &c)
 		} else if r := innerRule(&c.facts); c.inner && r != nil {
-			note(r, &c.facts)
+			note(r, &c)
 		}
 	}
 	check := func(table string, rules []rule) {
@@ -304,14 +311,11 @@ func TestFixturesNeedEveryRule(t *testing.T) {
 				t.Errorf("%s, row %d: no fixture needs %v", table, i, *r)
 				continue
 			}
-			for j, code := range r.codes {
-				if !seen[&r.codes[j]] {
-					t.Errorf("%s, row %d: no fixture needs the code %s", table, i, code)
-				}
-			}
-			for j, text := range r.texts {
-				if !seen[&r.texts[j]] {
-					t.Errorf("%s, row %d: no fixture needs the text %q", table, i, text)
+			for what, parts := range map[string][]string{"provider": r.at, "code": r.codes, "text": r.texts} {
+				for j, part := range parts {
+					if !seen[&parts[j]] {
+						t.Errorf("%s, row %d: no fixture needs the %s %q", table, i, what, part)
+					}
 				}
 			}
 		}

@@ -22,9 +22,10 @@ var google = words("gemini vertex openai")
 // no code tells what the message does, before the rule on that code.
 var providerRules = []rule{
 	// OpenAI and Azure
-	{at: words("openai azure"), on: []int{401, 403}, texts: []string{"missing scopes"}, then: refused},
+	{at: words("openai"), on: []int{401, 403}, texts: []string{"missing scopes"}, then: refused},
 	{at: words("openai"), on: []int{403}, codes: words("unsupported_country_region_territory"), then: refused},
-	{at: words("openai azure"), on: []int{429}, codes: words("slow_down RateLimitReached"), then: limited},
+	{at: words("openai"), on: []int{429}, codes: words("slow_down"), then: limited},
+	{at: words("azure"), on: []int{429}, codes: words("RateLimitReached"), then: limited},
 	{at: words("azure"), on: []int{404}, codes: words("DeploymentNotFound"), then: missing},
 
 	// Anthropic. Its docs warn against matching messages; these have nothing else.

@@ -29,6 +29,9 @@
 //   - a folder in testdata named for it, with one file for each error: the answer
 //     as it comes over the wire, below what it must be taken for. The files are
 //     the test; a row, code or text that none of them needs fails it too.
+//
+// Everything here is a pure function of its arguments and safe for concurrent
+// use.
 package verdict
 
 import (
