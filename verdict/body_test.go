@@ -175,6 +175,16 @@ func TestErrorInEveryShape(t *testing.T) {
 	}
 }
 
+func TestMessageIsForMatching(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"error":{"message":"Account IS Suspended"}}`: "account is suspended", `{"detail":"No"}`: "no", "<p>No</p>": "", "": "",
+	} {
+		if got := Message(nil, []byte(body)); got != want {
+			t.Errorf("%s: %q, want %q", body, got, want)
+		}
+	}
+}
+
 // A quoted error never decides by more than what is the request's own fault.
 func TestQuotedErrors(t *testing.T) {
 	quote := func(inner string) string {

@@ -35,7 +35,8 @@ import (
 
 // A fixture is a file testdata/<provider>/<name>.http: first what it is and
 // what it must be taken for, then an empty line and the answer as it comes over
-// the wire.
+// the wire. Status, codes and shape are those of the source; ids and the wording
+// that no rule looks at are made up.
 //
 //	Source: where the answer is from
 //	Want: verdict [elsewhere] [overload] [missing] [forbidden] [content] [billing] [recognised]

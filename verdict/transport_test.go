@@ -130,6 +130,31 @@ func TestRealTransportErrors(t *testing.T) {
 	}
 }
 
+// A request that cannot be sent as it is says nothing about the upstream.
+func TestUnsentRequests(t *testing.T) {
+	for name, spoil := range map[string]func(*http.Request){
+		"header name":  func(r *http.Request) { r.Header["bad name"] = []string{"secret"} },
+		"header value": func(r *http.Request) { r.Header.Set("X", "secret\n") },
+		"method":       func(r *http.Request) { r.Method = "BAD METHOD" },
+		"scheme":       func(r *http.Request) { r.URL.Scheme = "secret" },
+		"host":         func(r *http.Request) { r.URL.Host, r.Host = "", "" },
+	} {
+		req, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:1/secret", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spoil(req)
+		res, err := new(http.Transport).RoundTrip(req)
+		if err == nil {
+			res.Body.Close()
+			t.Fatalf("%s: sent", name)
+		}
+		if kind, text := OfTransport(err); kind != Unsent || text != "unsent: invalid request" {
+			t.Errorf("%s: %v is %v, %q", name, err, kind, text)
+		}
+	}
+}
+
 // answer reads a request, writes text and closes the connection.
 func answer(text string) func(net.Conn) {
 	return func(c net.Conn) {
