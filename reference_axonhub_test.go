@@ -71,8 +71,8 @@ func (x *axonHub) share(want float64) {
 	x.t.Helper()
 	const requests, tolerance = 2000, 0.06 // 5.3 standard deviations or more
 	for _, u := range x.upstreams {
-		before := u.does(testrig.Fail(http.StatusBadRequest, "context_length_exceeded"))
-		defer u.does(before)
+		defer u.does(u.doing())
+		u.does(testrig.Fail(http.StatusBadRequest, "context_length_exceeded"))
 	}
 	start, first := len(x.since(0)), x.count("first")
 	for range requests {

@@ -123,6 +123,8 @@ func (r *reference) golden(step string, interval time.Duration) {
 	s.Node = "node"
 	for i, ch := range s.Gateways[0].Channels {
 		for j := range ch.Breakers {
+			// Which of two equal channels served last is drawn.
+			ch.Breakers[j].LastSuccessAt = nil
 			r.smooth(&s.Gateways[0].Channels[i], &ch.Breakers[j], interval, s.Now)
 		}
 	}
@@ -220,7 +222,7 @@ func firstDifference(got, want string) string {
 	lines, expected := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for i, line := range lines {
 		if i >= len(expected) || line != expected[i] {
-			return fmt.Sprintf("line %d is %q, want %q\n%s", i+1, line, strings.Join(expected[i:min(i+1, len(expected))], ""), got)
+			return fmt.Sprintf("line %d is %q, want %q, in\n%s", i+1, line, strings.Join(expected[i:min(i+1, len(expected))], ""), got)
 		}
 	}
 	return "it ends too early"

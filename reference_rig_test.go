@@ -249,12 +249,18 @@ func (u *virtualUpstream) serve(w http.ResponseWriter, req *http.Request) {
 	answer(w, req)
 }
 
-// does replaces what the upstream answers, and returns what it answered before.
-func (u *virtualUpstream) does(answer http.HandlerFunc) (before http.HandlerFunc) {
+// does replaces what the upstream answers.
+func (u *virtualUpstream) does(answer http.HandlerFunc) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	before, u.answer = u.answer, answer
-	return before
+	u.answer = answer
+}
+
+// doing returns what the upstream answers.
+func (u *virtualUpstream) doing() http.HandlerFunc {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.answer
 }
 
 // hold lets requests to the upstream wait, with the answer that it has now,
