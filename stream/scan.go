@@ -58,9 +58,11 @@ func (m *members) next() bool {
 		return false
 	}
 	i = skipSpace(b, i+1)
-	end = valueEnd(b, i)
+	if end = valueEnd(b, i); end == i {
+		return false
+	}
 	m.val, m.rest, m.begun = b[i:end], b[end:], true
-	return end > i
+	return true
 }
 
 // after returns what follows the object, once its walk is over; nothing if the
