@@ -50,6 +50,7 @@ func TestReferenceAxonHub(t *testing.T) {
 		x.refusedKeyIsDisabled()
 		x.failingChannelIsDisabled()
 		x.limitedKeyIsDisabled()
+		x.everythingIsOut()
 		x.burstCountsOnce()
 	})
 }
@@ -65,11 +66,18 @@ func (x *axonHub) fails(n int, apart time.Duration) {
 	}
 }
 
+// bothServe sends requests until both channels served some.
+func (x *axonHub) bothServe(model string) {
+	x.t.Helper()
+	x.reach("first", model)
+	x.reach("second", model)
+}
+
 // share checks which part of the requests goes to the first channel. They are
 // answered with the client's own fault, which moves no breaker.
 func (x *axonHub) share(want float64) {
 	x.t.Helper()
-	const requests, tolerance = 2000, 0.06 // 5.3 standard deviations or more
+	const requests, tolerance = 1000, 0.08 // 5 standard deviations or more
 	for _, u := range x.upstreams {
 		defer u.does(u.doing())
 		u.does(testrig.Fail(http.StatusBadRequest, "context_length_exceeded"))
@@ -90,8 +98,7 @@ func (x *axonHub) share(want float64) {
 
 func (x *axonHub) healthy() {
 	for _, m := range []string{gpt4o, gpt4oMini} {
-		x.reach("first", m)
-		x.reach("second", m)
+		x.bothServe(m)
 	}
 	for _, a := range x.since(0) {
 		want := asked{"first", "api.openai.com", "/v1/chat/completions", "Bearer sk-of-first", a.model}
@@ -110,7 +117,7 @@ func (x *axonHub) degrades() {
 	time.Sleep(time.Minute)
 	x.first.does(testrig.Fail(http.StatusServiceUnavailable, "server_error"))
 	x.fails(2, time.Second)
-	x.share(0.5)
+	x.golden("not-yet-degraded", 0)
 	x.fails(1, time.Second)
 	x.golden("degraded", 0)
 	x.share(0.3 / 1.3)
@@ -118,7 +125,7 @@ func (x *axonHub) degrades() {
 
 func (x *axonHub) opens() {
 	x.fails(1, time.Second)
-	x.share(0.3 / 1.3)
+	x.golden("not-yet-open", 0)
 	x.fails(1, time.Second)
 	x.golden("open", 5*time.Minute)
 	x.out("first", gpt4o, "open")
@@ -126,7 +133,7 @@ func (x *axonHub) opens() {
 
 	x.first.does(testrig.OK)
 	time.Sleep(time.Minute)
-	x.reach("first", gpt4oMini)
+	x.bothServe(gpt4oMini)
 	x.spares("first", gpt4o)
 	x.golden("other-model-untouched", 5*time.Minute)
 }
@@ -179,7 +186,7 @@ func (x *axonHub) stampede() (wait func()) {
 func (x *axonHub) probeSucceeds() {
 	x.untilDue("first", gpt4o, 40*time.Minute)
 	x.first.does(testrig.OK)
-	x.reach("first", gpt4o)
+	x.bothServe(gpt4o)
 	x.golden("closed", 0)
 	x.share(0.5)
 }
@@ -208,9 +215,8 @@ func (x *axonHub) enableKey(step string) {
 	x.t.Helper()
 	x.act("first", "keys/"+credential.NewSecret("sk-of-first").ID()+"/enable")
 	x.golden(step, 0)
-	x.share(0.5)
 	x.first.does(testrig.OK)
-	x.reach("first", gpt4o)
+	x.bothServe(gpt4o)
 }
 
 // failingChannelIsDisabled meets both limits at once: the breaker opens when the
@@ -233,10 +239,9 @@ func (x *axonHub) failingChannelIsDisabled() {
 	x.golden("channel-disabled-6h-later", 5*time.Minute)
 	x.act("first", "enable")
 	x.golden("500-channel-enabled", 5*time.Minute)
-	x.reach("first", gpt4oMini)
-	x.reach("first", gpt4o)
+	x.bothServe(gpt4oMini)
+	x.bothServe(gpt4o)
 	x.golden("channel-serves-again", 0)
-	x.share(0.5)
 }
 
 func (x *axonHub) limitedKeyIsDisabled() {
@@ -250,6 +255,34 @@ func (x *axonHub) limitedKeyIsDisabled() {
 	x.out("first", gpt4o, "disabled")
 	x.spares("first", gpt4o)
 	x.enableKey("429-key-enabled")
+}
+
+// everythingIsOut has both channels open, neither of which is probed before its
+// time.
+func (x *axonHub) everythingIsOut() {
+	time.Sleep(time.Minute)
+	for _, u := range x.upstreams {
+		u.does(testrig.Fail(http.StatusServiceUnavailable, "server_error"))
+	}
+	for range 5 {
+		x.chat(gpt4o)
+	}
+	x.golden("both-open", 5*time.Minute)
+	time.Sleep(time.Minute)
+	attempts := len(x.since(0))
+	w := x.chat(gpt4o)
+	if after := w.Header().Get("Retry-After"); w.Code != http.StatusServiceUnavailable || after != "120" {
+		x.t.Errorf("%s: status %d, Retry-After %q: %s", clock(), w.Code, after, w.Body)
+	}
+	if n := len(x.since(attempts)); n > 0 {
+		x.t.Errorf("%s: %d attempts while everything is open", clock(), n)
+	}
+	time.Sleep(5 * time.Minute)
+	for _, u := range x.upstreams {
+		u.does(testrig.OK)
+	}
+	x.bothServe(gpt4o)
+	x.golden("both-closed", 0)
 }
 
 // burstCountsOnce sends requests at once, many of which fail: as their attempts

@@ -123,8 +123,6 @@ func (r *reference) golden(step string, interval time.Duration) {
 	s.Node = "node"
 	for i, ch := range s.Gateways[0].Channels {
 		for j := range ch.Breakers {
-			// Which of two equal channels served last is drawn.
-			ch.Breakers[j].LastSuccessAt = nil
 			r.smooth(&s.Gateways[0].Channels[i], &ch.Breakers[j], interval, s.Now)
 		}
 	}
