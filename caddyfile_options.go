@@ -39,7 +39,7 @@ var (
 func init() {
 	gatewayOptions = map[string]option[*Config]{
 		"channel":        {usage: "<name>", repeat: true, parse: parseChannel},
-		"lb_policy":      {usage: "<policy> [<args>...]", parse: parseLBPolicy},
+		"lb_policy":      {usage: "weighted | <policy> [<args>...]", parse: parseLBPolicy},
 		"retries":        {usage: "<n>", parse: func(p *parser, c *Config) error { return p.integer(&c.Retries) }},
 		"early_probe":    {usage: "<duration> | off", parse: func(p *parser, c *Config) error { return p.durationOrOff(&c.EarlyProbe) }},
 		"abandon_after":  {usage: "<duration> | off", parse: func(p *parser, c *Config) error { return p.durationOrOff(&c.AbandonAfter) }},

@@ -15,27 +15,74 @@
 package llmgateway
 
 import (
-	"maps"
+	"regexp"
 	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
 )
 
 // GrammarOptions returns the options that the directive accepts, each after the
-// block that it stands in.
+// block that it stands in, as in "channel auth", and the values that an option
+// may have, as in "channel auth header". Those of breaker and auto_disable are
+// there once, though these blocks stand at the gateway and at channels.
 func GrammarOptions() []string {
-	var all []string
-	all = appendOptions(all, "gateway", gatewayOptions)
-	all = appendOptions(all, "channel", channelOptions)
-	all = appendOptions(all, "breaker", breakerOptions)
-	all = appendOptions(all, "auto_disable", autoDisableOptions)
+	all := slices.Concat(
+		listOptions("gateway", gatewayOptions),
+		listOptions("channel", channelOptions),
+		listOptions("breaker", breakerOptions),
+		listOptions("auto_disable", autoDisableOptions),
+	)
+	for _, policy := range caddy.GetModules("http.reverse_proxy.selection_policies") {
+		if name := policy.ID.Name(); refusedPolicies[name] == "" {
+			all = append(all, "gateway lb_policy "+name)
+		}
+	}
 	slices.Sort(all)
-	return all
+	return slices.Compact(all)
 }
 
-func appendOptions[T any](all []string, block string, options map[string]option[T]) []string {
-	for name := range maps.Keys(options) {
-		if o := options[name]; !o.unavailable && o.usage != "off" { // what can only be off is not there yet
-			all = append(all, block+" "+name)
+// listOptions leaves out what is not available yet: marked so, or off at most.
+func listOptions[T any](block string, options map[string]option[T]) []string {
+	var all []string
+	for name, o := range options {
+		if o.unavailable || o.usage == "off" || o.usage == "0 | off" {
+			continue
+		}
+		all = append(all, block+" "+name)
+		for _, value := range usageValues(o.usage) {
+			all = append(all, block+" "+name+" "+value)
 		}
 	}
 	return all
+}
+
+var usageWord = regexp.MustCompile(`<[^>]*>|[a-z_]+`)
+
+// usageValues returns what in a usage is to be shown by itself: its literal words
+// and the alternatives of a placeholder; of the other placeholders those after the
+// first, unless they are the argument of a literal word before them.
+func usageValues(usage string) []string {
+	var values []string
+	literal, placeholders := -2, 0 // where the literal word before ends
+	for _, at := range usageWord.FindAllStringIndex(usage, -1) {
+		word := usage[at[0]:at[1]]
+		argument := literal == at[0]-1
+		literal = -2
+		switch names := strings.Split(strings.Trim(word, "<>"), " | "); {
+		case word[0] != '<':
+			values, literal = append(values, word), at[1]
+		case len(names) > 1:
+			values = append(values, names...)
+			placeholders++
+		case !argument:
+			if placeholders++; placeholders > 1 {
+				values = append(values, names[0])
+			}
+		}
+	}
+	if usage == "no argument" {
+		return nil
+	}
+	return values
 }

@@ -16,28 +16,111 @@ package llmgateway_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
-	"time"
 
 	"github.com/llm-gateway/caddy-llm-gateway/internal/testrig"
 )
 
-// header returns a header of what a got.
-func header(name string) func(*stage) string {
-	return func(s *stage) string {
-		r := s.Request("/v1/chat/completions", testrig.Chat("m1"))
-		r.Header.Set("Authorization", "Bearer of-the-client")
-		s.do(r)
-		return s.us[0].Last().Header.Get(name)
-	}
+const (
+	// bare has one channel without a key, keyed one with it.
+	bare  = "channel a {\nbase_url {0}\nOPTION\n}"
+	keyed = "channel a {\nbase_url {0}\nkey k-of-a\nOPTION\n}"
+
+	// preferred has b behind the channel with the option, besides has it beside.
+	preferred = bare + "\nchannel b {\nbase_url {1}\npriority 1\n}"
+	besides   = bare + "\nchannel b {\nbase_url {1}\n}"
+)
+
+var channelOutcomes = []outcome{
+	{options: "channel base_url", block: "channel a {\nOPTION\n}",
+		with: "base_url {1}", without: "base_url {0}",
+		observe: chats, want: [2]string{"200 a", "200 b"}},
+	{options: "channel provider", block: keyed,
+		with: "provider azure", without: "provider openai",
+		observe: credentialSent, want: [2]string{"Authorization: Bearer k-of-a", "Api-Key: k-of-a"}},
+	{options: "channel key", block: bare,
+		with: "key k1", without: "key k2",
+		observe: credentialSent, want: [2]string{"Authorization: Bearer k2", "Authorization: Bearer k1"}},
+	{options: "channel auth bearer|header", block: "channel a {\nbase_url {0}\nprovider azure\nkey k-of-a\nOPTION\n}",
+		with: "auth bearer", without: "auth header X-Api-Key",
+		observe: credentialSent, want: [2]string{"X-Api-Key: k-of-a", "Authorization: Bearer k-of-a"}},
+	{options: "channel auth query", block: keyed,
+		with:    "auth query k",
+		observe: credentialSent, want: [2]string{"Authorization: Bearer k-of-a", "?k=k-of-a"}},
+	{options: "channel auth passthrough|none", block: bare,
+		with: "auth passthrough", without: "auth none",
+		observe: credentialSent, want: [2]string{"", "Authorization: Bearer of-the-client"}},
+
+	{options: "channel header_up", block: bare,
+		with:    "header_up -X-Client",
+		observe: headerSent, want: [2]string{"some value", ""}},
+	{options: "channel header_up value", block: bare,
+		with: "header_up X-Client another", without: "header_up X-Other another",
+		observe: headerSent, want: [2]string{"some value", "another"}},
+	{options: "channel header_up replacement", block: bare,
+		with: "header_up X-Client some any", without: "header_up X-Client value any",
+		observe: headerSent, want: [2]string{"some any", "any value"}},
+
+	{options: "channel models", block: bare,
+		with: "models other*", without: "models m*",
+		observe: modelAsked, want: [2]string{"m1", "404"}},
+	{options: "channel model_map upstream", block: bare,
+		with: "model_map m* up-*", without: "model_map m* down-*",
+		observe: modelAsked, want: [2]string{"down-1", "up-1"}},
+	{options: "channel default_model", block: "channel a {\nbase_url {0}\nmodels other\nOPTION\n}",
+		with:    "default_model fallback",
+		observe: modelAsked, want: [2]string{"404", "fallback"}},
+
+	{options: "channel priority", block: preferred,
+		with:    "priority 2",
+		observe: chats, want: [2]string{"200 a", "200 b"}},
+	{options: "channel weight", block: besides,
+		with: "weight 1000", without: "weight 1",
+		observe: share, want: [2]string{"a gets its half", "a gets most"}},
+	{options: "channel backup", block: besides,
+		with:    "backup b",
+		observe: share, want: [2]string{"a gets its half", "a gets most"}},
+	{options: "channel max_requests", block: preferred,
+		with: "max_requests 1", without: "max_requests 2",
+		observe: whereBusy, want: [2]string{"aa", "ab"}},
+	{options: "channel failure_on", block: preferred,
+		with: "failure_on 400",
+		observe: func(s *stage) string {
+			answer := chatsWhen(testrig.Fail(400, ""))(s)
+			return fmt.Sprint(answer, ", counted ", s.Breaker("a", "m1").ConsecutiveFailures)
+		}, want: [2]string{"400 a, counted 0", "200 ab, counted 1"}},
 }
 
-// modelAsked returns what a was asked for when the client asked for m1, or the status
-// if it was not.
+// credentialSent returns the credential that a gets, and where.
+func credentialSent(s *stage) string {
+	r := s.Request("/v1/chat/completions", testrig.Chat("m1"))
+	r.Header.Set("Authorization", "Bearer of-the-client")
+	s.do(r)
+	got := s.us[0].Last()
+	if _, query, there := strings.Cut(got.Target, "?"); there {
+		return "?" + query
+	}
+	for _, name := range []string{"Authorization", "Api-Key", "X-Api-Key"} {
+		if value := got.Header.Get(name); value != "" {
+			return name + ": " + value
+		}
+	}
+	return ""
+}
+
+// headerSent returns what becomes of a header of the client.
+func headerSent(s *stage) string {
+	r := s.Request("/v1/chat/completions", testrig.Chat("m1"))
+	r.Header.Set("X-Client", "some value")
+	s.do(r)
+	return s.us[0].Last().Header.Get("X-Client")
+}
+
+// modelAsked returns what a is asked for when the client asks for m1, or the
+// status if it is not asked.
 func modelAsked(s *stage) string {
-	before := s.us[0].Count()
-	if answer := s.chat(); s.us[0].Count() == before {
+	answer := s.chat()
+	if s.us[0].Count() == 0 {
 		return answer
 	}
 	return s.us[0].Last().Model
@@ -45,92 +128,14 @@ func modelAsked(s *stage) string {
 
 // share tells whether a gets about as much as b, or much more.
 func share(s *stage) string {
-	all := ""
+	of := 0
 	for range 60 {
-		all += s.chat()
+		if s.chat() == "200 a" {
+			of++
+		}
 	}
-	if strings.Count(all, "a") > 50 {
-		return "most"
+	if of > 50 {
+		return "a gets most"
 	}
-	return "half"
-}
-
-const equalChannels = "early_probe off\nchannel a {\nbase_url {0}\nOPTION\n}\nchannel b {\nbase_url {1}\n}"
-
-var channelOutcomes = []outcome{
-	{options: "channel provider", block: chan2, with: "provider azure",
-		observe: header("Api-Key"), want: [2]string{"", "k-of-a"}},
-	{options: "channel base_url", block: "channel a {\nOPTION\n}", without: "base_url {0}", with: "base_url {1}",
-		observe: func(s *stage) string { return s.chat() }, want: [2]string{"200 a", "200 b"}},
-	{options: "channel key, channel auth bearer", block: "channel a {\nbase_url {0}\nOPTION\n}", with: "key k2\nauth bearer",
-		observe: header("Authorization"), want: [2]string{"", "Bearer k2"}},
-	{options: "channel auth, channel auth header", block: one, with: "auth header X-Key",
-		observe: header("X-Key"), want: [2]string{"", "k-of-a"}},
-	{options: "channel auth query", block: one, with: "auth query k",
-		observe: func(s *stage) string { s.chat(); return s.us[0].Last().Target },
-		want:    [2]string{"/v1/chat/completions", "/v1/chat/completions?k=k-of-a"}},
-	{options: "channel auth passthrough", block: "channel a {\nbase_url {0}\nOPTION\n}", with: "auth passthrough",
-		observe: header("Authorization"), want: [2]string{"", "Bearer of-the-client"}},
-	{options: "channel auth none", block: "channel a {\nbase_url {0}\nOPTION\n}", without: "key k-of-a", with: "auth none",
-		observe: header("Authorization"), want: [2]string{"Bearer k-of-a", ""}},
-	{options: "channel header_up", block: one, with: "header_up X-Extra yes",
-		observe: header("X-Extra"), want: [2]string{"", "yes"}},
-	{options: "channel models", block: one, with: "models other*",
-		observe: modelAsked, want: [2]string{"m1", "404"}},
-	{options: "channel model_map", block: one, with: "model_map m* up-*",
-		observe: modelAsked, want: [2]string{"m1", "up-1"}},
-	{options: "channel default_model", block: one, without: "models other", with: "models other\ndefault_model fallback",
-		observe: modelAsked, want: [2]string{"404", "fallback"}},
-	{options: "channel priority", block: chan2, with: "priority 2",
-		observe: func(s *stage) string { return s.chat() }, want: [2]string{"200 a", "200 b"}},
-	{options: "channel weight", block: equalChannels, with: "weight 1000",
-		observe: share, want: [2]string{"half", "most"}},
-	{options: "channel backup", block: equalChannels, with: "backup b",
-		observe: share, want: [2]string{"half", "most"}},
-	{options: "channel max_requests", block: chan2, with: "max_requests 1",
-		observe: func(s *stage) string {
-			release := make(chan struct{})
-			s.answers(func(w http.ResponseWriter, r *http.Request) { <-release; testrig.OK(w, r) })
-			for range 2 {
-				go s.Chat("m1")
-			}
-			testrig.Eventually(s.t, "both are asked for", func() bool { return s.us[0].Count()+s.us[1].Count() == 2 })
-			close(release)
-			return fmt.Sprint(s.us[0].Count())
-		}, want: [2]string{"2", "1"}},
-	{options: "channel failure_on", block: chan2, with: "failure_on 400",
-		observe: func(s *stage) string {
-			s.answers(testrig.Fail(400, ""))
-			return s.chat() + fmt.Sprint(" ", s.Breaker("a", "m1").ConsecutiveFailures)
-		}, want: [2]string{"400 a 0", "200 ab 1"}},
-	{options: "channel header_timeout, channel header_timeout stream", block: chan2, with: "header_timeout 50ms",
-		observe: func(s *stage) string {
-			s.answers(later(300*time.Millisecond, ok))
-			return s.stream() + ", " + s.chat()
-		}, want: [2]string{"200 a, 200 a", "200 ab, 200 a"}},
-	{options: "channel header_timeout other", block: "header_timeout 50ms 50ms\n" + chan2, with: "header_timeout 1h 1h",
-		observe: func(s *stage) string { s.answers(later(300*time.Millisecond, ok)); return s.chat() }, want: [2]string{"200 ab", "200 a"}},
-	{options: "channel first_token_timeout", block: "first_token_timeout 50ms\n" + chan2, with: "first_token_timeout off",
-		observe: func(s *stage) string {
-			s.answers(func(w http.ResponseWriter, r *http.Request) {
-				sse(roleOnly)(w, r)
-				w.(http.Flusher).Flush()
-				later(300*time.Millisecond, sse(wholeStream))(w, r)
-			})
-			return s.stream()
-		}, want: [2]string{"200 ab", "200 a"}},
-	{options: "channel idle_timeout", block: "idle_timeout 50ms\n" + chan2, with: "idle_timeout off",
-		observe: slowBody, want: [2]string{"200 ab", "200 a"}},
-	{options: "channel limit_scope", block: "limit_scope channel\n" + strings.Replace(chan2, "k-of-a", "k1 k2", 1), with: "limit_scope key",
-		observe: func(s *stage) string { s.answers(limitsOnce()); return s.chat() }, want: [2]string{"200 ab", "200 aa"}},
-	{options: "channel transport", block: one, with: "transport http {\nkeepalive off\n}",
-		observe: connection, want: [2]string{"kept", "close"}},
-	{options: "channel breaker", block: "breaker {\nopen_threshold 1\n}\n" + chan2, with: "breaker {\nopen_threshold 2\n}",
-		observe: opensAfter(1), want: [2]string{"open", "closed"}},
-	{options: "channel breaker off", block: "breaker {\nopen_threshold 1\n}\n" + chan2, with: "breaker off",
-		observe: func(s *stage) string { s.answers(fail); return s.times(3, s.chat) }, want: [2]string{"200 b", "200 ab"}},
-	{options: "channel auto_disable", block: chan2, with: "auto_disable {\nstatus 401 1\n}",
-		observe: keyAfter(401), want: [2]string{"paused", "disabled"}},
-	{options: "channel auto_disable off", block: "auto_disable {\nstatus 401 1\n}\n" + chan2, with: "auto_disable off",
-		observe: keyAfter(401), want: [2]string{"disabled", "paused"}},
+	return "a gets its half"
 }

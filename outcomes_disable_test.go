@@ -17,22 +17,80 @@ package llmgateway_test
 import (
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/llm-gateway/caddy-llm-gateway/internal/testrig"
 )
 
-// disables has one channel, with two keys and no breaker that would come before.
+// pool has one channel, with two keys and no breaker that would come before.
+const pool = `
+	retries 0
+	breaker off
+	OPTION
+	channel a {
+		base_url {0}
+		key k1 k2
+		CHANNEL
+	}`
+
 const (
-	disables = "retries 0\nbreaker off\nauto_disable {\nOPTION\n}\nchannel a {\nbase_url {0}\nkey k1 k2\n}"
-	mode     = "retries 0\nbreaker off\nOPTION\nchannel a {\nbase_url {0}\nkey k1 k2\n}"
+	nothingOut = "enabled, 0 keys out"
+	channelOut = "disabled, 0 keys out"
 )
 
-// out returns what is disabled after so many answers of that status.
-func out(n int, answer http.HandlerFunc) func(*stage) string {
+var boom = testrig.Fail(500, "boom")
+
+var disableOutcomes = []outcome{
+	{options: "auto_disable status code|times", block: pool,
+		with: "status 500 2", without: "status 500 3",
+		observe: out(fail, fail), want: [2]string{nothingOut, channelOut}},
+	{options: "auto_disable status class", block: pool,
+		with:    "status 5xx 1",
+		observe: out(fail), want: [2]string{nothingOut, channelOut}},
+	{options: "auto_disable status transport", block: pool,
+		with:    "status transport 1",
+		observe: out(testrig.Reset), want: [2]string{nothingOut, channelOut}},
+	{options: "auto_disable status for", block: pool,
+		with: "status 500 1 for 30ms", without: "status 500 1 for 1h",
+		observe: recovers, want: [2]string{"503", "200 a"}},
+	{options: "auto_disable status scope|key|channel", block: pool,
+		with: "status 500 1 scope key", without: "status 500 1 scope channel",
+		observe: out(fail), want: [2]string{channelOut, "enabled, 1 keys out"}},
+
+	{options: "auto_disable match code|times", block: pool,
+		with: "match 500 boom 2", without: "match 500 boom 3",
+		observe: out(boom, boom), want: [2]string{nothingOut, channelOut}},
+	{options: "auto_disable match text", block: pool,
+		with:    "match 500 boom 1",
+		observe: func(s *stage) string { return out(fail)(s) + "; " + out(boom)(s) },
+		want:    [2]string{nothingOut + "; " + nothingOut, nothingOut + "; " + channelOut}},
+	{options: "auto_disable match class", block: pool,
+		with:    "match 5xx boom 1",
+		observe: out(boom), want: [2]string{nothingOut, channelOut}},
+	{options: "auto_disable match for", block: pool,
+		with: "match 500 scripted 1 for 30ms", without: "match 500 scripted 1 for 1h",
+		observe: recovers, want: [2]string{"503", "200 a"}},
+	{options: "auto_disable match scope|key|channel", block: pool,
+		with: "match 500 boom 1 scope key", without: "match 500 boom 1 scope channel",
+		observe: out(boom), want: [2]string{channelOut, "enabled, 1 keys out"}},
+
+	{options: "auto_disable keep_last_key", block: pool, also: "status 500 1 scope key",
+		with:    "keep_last_key",
+		observe: out(fail, fail), want: [2]string{"enabled, 2 keys out", "enabled, 1 keys out"}},
+	{options: "auto_disable correlate off", block: pool, also: "status 500 2 scope key",
+		with: "correlate 2 1h", without: "correlate off",
+		observe: out(fail, fail, fail, fail), want: [2]string{"enabled, 2 keys out", nothingOut}},
+	{options: "auto_disable correlate window", block: pool, also: "status 500 2 scope key",
+		with: "correlate 2 1ns", without: "correlate 2 1h",
+		observe: out(fail, fail, fail, fail), want: [2]string{nothingOut, "enabled, 2 keys out"}},
+}
+
+// out returns what is disabled after requests that were answered like this.
+func out(answers ...http.HandlerFunc) func(*stage) string {
 	return func(s *stage) string {
-		s.answers(answer)
-		s.times(n, s.chat)
+		for _, answer := range answers {
+			s.answers(answer)
+			s.chat()
+		}
 		a := s.Channel("a")
 		keys := 0
 		for _, k := range a.Keys {
@@ -42,33 +100,4 @@ func out(n int, answer http.HandlerFunc) func(*stage) string {
 		}
 		return fmt.Sprintf("%s, %d keys out", a.State, keys)
 	}
-}
-
-var disableOutcomes = []outcome{
-	{options: "auto_disable status", block: disables, without: "status 503 2", with: "status 500 2",
-		observe: out(2, fail), want: [2]string{"enabled, 0 keys out", "disabled, 0 keys out"}},
-	{options: "auto_disable match", block: disables, without: "match 500 nothing 2", with: "match 500 boom 2",
-		observe: out(2, testrig.Fail(500, "boom")), want: [2]string{"enabled, 0 keys out", "disabled, 0 keys out"}},
-	{options: "auto_disable scope", block: disables, without: "status 500 1", with: "status 500 1 scope key",
-		observe: out(1, fail), want: [2]string{"disabled, 0 keys out", "enabled, 1 keys out"}},
-	{options: "auto_disable for", block: disables, without: "status 500 1", with: "status 500 1 for 30ms",
-		observe: func(s *stage) string {
-			s.answers(fail)
-			s.chat()
-			s.answers(ok)
-			return s.settles("200 a", s.chat)
-		}, want: [2]string{"503", "200 a"}},
-	{options: "auto_disable keep_last_key", block: strings.Replace(disables, "OPTION", "status 500 1 scope key\nOPTION", 1), with: "keep_last_key",
-		observe: out(4, fail), want: [2]string{"enabled, 2 keys out", "enabled, 1 keys out"}},
-	{options: "auto_disable correlate", block: strings.Replace(disables, "OPTION", "status 500 2 scope key\nOPTION", 1), without: "correlate off", with: "correlate 2 1h",
-		observe: out(4, fail), want: [2]string{"enabled, 2 keys out", "enabled, 0 keys out"}},
-	{options: "auto_disable off", block: "auto_disable {\nstatus 500 1\n}\n" + one, with: "auto_disable off",
-		observe: func(s *stage) string { s.answers(fail); s.chat(); return s.Channel("a").State }, want: [2]string{"disabled", "enabled"}},
-	{options: "auto_disable dry_run", block: mode, without: "auto_disable {\nstatus 500 1\n}", with: "auto_disable dry_run {\nstatus 500 1\n}",
-		observe: func(s *stage) string {
-			s.answers(fail)
-			s.chat()
-			recorded := s.Channel("a").Disabled != nil
-			return fmt.Sprint(s.chat(), " recorded ", recorded)
-		}, want: [2]string{"503 recorded true", "500 a recorded true"}},
 }

@@ -16,221 +16,171 @@ package llmgateway_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/llm-gateway/caddy-llm-gateway/internal/testrig"
 )
 
-const equals = "early_probe off\nOPTION\nchannel a {\nbase_url {0}\n}\nchannel b {\nbase_url {1}\n}"
+const (
+	// behind has b behind a.
+	behind = `
+		early_probe off
+		OPTION
+		channel a {
+			base_url {0}
+		}
+		channel b {
+			base_url {1}
+			priority 1
+		}`
+	// alone has one channel, which opens at once.
+	alone = `
+		OPTION
+		breaker {
+			open_threshold 1
+		}
+		channel a {
+			base_url {0}
+		}`
+	third = `
+		channel c {
+			base_url {2}
+			priority 2
+		}`
+)
 
 var gatewayOutcomes = []outcome{
-	{options: "gateway channel", block: "channel a {\nbase_url {0}\n}\nOPTION", with: "channel b {\nbase_url {1}\npriority 1\n}",
-		observe: func(s *stage) string { s.answers(fail); return s.chat() }, want: [2]string{"500 a", "200 ab"}},
-	{options: "gateway retries", block: two, with: "retries 0",
-		observe: func(s *stage) string { s.answers(fail); return s.chat() }, want: [2]string{"200 ab", "500 a"}},
-	{options: "gateway try_duration", block: two, with: "try_duration 20ms",
-		observe: func(s *stage) string { s.answers(later(60*time.Millisecond, fail)); return s.chat() }, want: [2]string{"200 ab", "500 a"}},
-	{options: "gateway retry_on", block: two, with: "retry_on 400",
-		observe: func(s *stage) string { s.answers(testrig.Fail(400, "")); return s.chat() }, want: [2]string{"400 a", "200 ab"}},
-	{options: "gateway retry_budget", block: two + "\nchannel c {\nbase_url {2}\npriority 2\n}", with: "retry_budget 0 0",
-		observe: func(s *stage) string { s.answers(fail, fail); return s.chat() }, want: [2]string{"200 abc", "500 ab"}},
-	{options: "gateway early_probe", block: "OPTION\nbreaker {\nopen_threshold 1\n}\nchannel a {\nbase_url {0}\n}", without: "early_probe off", with: "early_probe 1ms",
-		observe: func(s *stage) string {
-			s.answers(fail)
-			s.chat()
-			s.answers(ok)
-			return s.settles("200 a", s.chat)
-		}, want: [2]string{"503", "200 a"}},
-	{options: "gateway abandon_after", block: two, with: "abandon_after 10ms",
+	{options: "gateway channel", block: "channel a {\nbase_url {0}\n}\nOPTION",
+		with:    "channel b {\nbase_url {1}\npriority 1\n}",
+		observe: chatsWhen(fail), want: [2]string{"500 a", "200 ab"}},
+	{options: "gateway retries", block: behind,
+		with:    "retries 0",
+		observe: chatsWhen(fail), want: [2]string{"200 ab", "500 a"}},
+	{options: "gateway try_duration off", block: behind,
+		with: "try_duration 20ms", without: "try_duration off",
+		observe: chatsWhen(later(60*time.Millisecond, fail)), want: [2]string{"200 ab", "500 a"}},
+	{options: "gateway retry_on", block: behind,
+		with:    "retry_on 400", // and nothing else
+		observe: func(s *stage) string { return chatsWhen(testrig.Fail(400, ""))(s) + ", " + chatsWhen(fail)(s) },
+		want:    [2]string{"400 a, 200 ab", "200 ab, 500 a"}},
+
+	// The first move is free, the second is not.
+	{options: "gateway retry_budget off", block: behind + third,
+		with: "retry_budget 0 0", without: "retry_budget off",
+		observe: chatsWhen(fail, fail), want: [2]string{"200 abc", "500 ab"}},
+	{options: "gateway retry_budget", block: behind + third,
+		with: "retry_budget 100% 0", without: "retry_budget 0 0",
+		observe: chatsWhen(fail, fail), want: [2]string{"500 ab", "200 abc"}},
+	{options: "gateway retry_budget min", block: behind + third,
+		with: "retry_budget 0 1", without: "retry_budget 0 0",
+		observe: chatsWhen(fail, fail), want: [2]string{"500 ab", "200 abc"}},
+
+	{options: "gateway early_probe off", block: alone,
+		with: "early_probe 1ms", without: "early_probe off",
+		observe: recovers, want: [2]string{"503", "200 a"}},
+	{options: "gateway abandon_after off", block: behind,
+		with: "abandon_after 10ms", without: "abandon_after off",
 		observe: func(s *stage) string { return s.leave(100 * time.Millisecond) }, want: [2]string{"0", "1"}},
-	{options: "gateway max_body", block: two, with: "max_body 20B",
-		observe: func(s *stage) string { return s.chat() }, want: [2]string{"200 a", "413"}},
-	{options: "gateway buffer_total", block: two, without: "max_body 2000B", with: "max_body 2000B\nbuffer_total 2001B",
-		observe: func(s *stage) string {
-			body := strings.Replace(testrig.Chat("m1"), "hi", strings.Repeat("x", 1500), 1)
-			release := make(chan struct{})
-			s.answers(func(w http.ResponseWriter, r *http.Request) { <-release; testrig.OK(w, r) })
-			first := make(chan string)
-			go func() { first <- fmt.Sprint(s.Do(s.Request("/v1/chat/completions", body)).Status) }()
-			testrig.Eventually(s.t, "the first at a", func() bool { return s.us[0].Count() == 1 })
-			s.us[0].Answer(ok)
-			second := s.post(body)
-			close(release)
-			return <-first + ", " + second
-		}, want: [2]string{"200, 200 a", "200, 503"}},
-	{options: "gateway second_opinion", block: two, with: "second_opinion 1",
-		observe: func(s *stage) string { s.answers(testrig.Fail(422, "")); return s.chat() }, want: [2]string{"422 a", "200 ab"}},
-	{options: "gateway peek_timeout", block: two, with: "peek_timeout off",
-		observe: func(s *stage) string { s.answers(sse(openAIError)); return s.stream() }, want: [2]string{"200 ab", "200 cut a"}},
-	{options: "gateway first_token_timeout", block: two, with: "peek_timeout 1h\nfirst_token_timeout 50ms", without: "peek_timeout 20ms",
-		observe: func(s *stage) string {
-			s.answers(func(w http.ResponseWriter, r *http.Request) {
-				sse(roleOnly)(w, r)
-				w.(http.Flusher).Flush()
-				later(200*time.Millisecond, sse(openAIError))(w, r)
-			})
-			return s.stream()
-		}, want: [2]string{"200 cut a", "200 ab"}},
-	{options: "gateway stream_close_delay", block: two, with: "stream_close_delay 0", observe: closesAfterReload,
-		want: [2]string{"open", "closed"}},
-	{options: "gateway errors, gateway errors caddy", block: two, with: "errors caddy",
+	{options: "gateway max_body", block: behind,
+		with:    "max_body 20B",
+		observe: chats, want: [2]string{"200 a", "413"}},
+	{options: "gateway buffer_total", block: "max_body 2000B\n" + behind,
+		with:    "buffer_total 2001B",
+		observe: secondOfTwoBodies, want: [2]string{"200 a", "503"}},
+
+	{options: "gateway second_opinion off", block: behind,
+		with: "second_opinion 1", without: "second_opinion off",
+		observe: chatsWhen(testrig.Fail(422, "")), want: [2]string{"422 a", "200 ab"}},
+	{options: "gateway peek_timeout off", block: behind,
+		with: "peek_timeout off", without: "peek_timeout 10s",
+		observe: streamsWhen(sse(openAIError)), want: [2]string{"200 ab", "200 cut a"}},
+	{options: "gateway peek_timeout", block: behind,
+		with: "peek_timeout 20ms", without: "peek_timeout 10s",
+		observe: streamsWhen(roleThen(200*time.Millisecond, openAIError)), want: [2]string{"200 ab", "200 cut a"}},
+	{options: "gateway stream_close_delay off", block: behind,
+		with: "stream_close_delay off", without: "stream_close_delay 1h",
+		observe: tunnelAfterReload, want: [2]string{"open", "closed"}},
+	{options: "gateway stream_close_delay", block: behind,
+		with: "stream_close_delay 20ms", without: "stream_close_delay 1h",
+		observe: tunnelAfterReload, want: [2]string{"open", "closed"}},
+
+	{options: "gateway errors provider|caddy", block: behind,
+		with: "errors caddy", without: "errors provider",
 		observe: func(s *stage) string {
 			got := s.Do(s.Request("/v1/chat/completions", "{"))
 			return fmt.Sprint(got.Status, strings.Contains(got.Body, "invalid_request"))
 		}, want: [2]string{"400 true", "400 false"}},
-	{options: "gateway lb_policy, gateway lb_policy first", block: equals, with: "lb_policy first",
-		observe: func(s *stage) string {
-			all := ""
-			for range 40 {
-				all += s.chat()
-			}
-			return fmt.Sprint(strings.Contains(all, "b"))
-		}, want: [2]string{"true", "false"}},
-	{options: "gateway affinity, gateway affinity header", block: equals, with: "affinity header X-Session",
-		observe: func(s *stage) string {
-			return s.spread(func(n int) *http.Request {
-				r := s.Request("/v1/chat/completions", testrig.Chat("m1"))
-				r.Header.Set("X-Session", fmt.Sprint(n))
-				return r
-			})
-		}, want: [2]string{"sessions move", "sessions stay"}},
-	{options: "gateway affinity field", block: equals, with: "affinity field user",
-		observe: func(s *stage) string {
-			return s.spread(func(n int) *http.Request {
-				return s.Request("/v1/chat/completions", fmt.Sprintf(`{"model":"m1","user":"%d"}`, n))
-			})
-		}, want: [2]string{"sessions move", "sessions stay"}},
-	{options: "gateway affinity prefix", block: equals, with: "affinity prefix 12",
-		observe: func(s *stage) string {
-			return s.spread(func(n int) *http.Request {
-				return s.Request("/v1/chat/completions", fmt.Sprintf(`{"user":"%d","model":"m1"}`, n))
-			})
-		}, want: [2]string{"sessions move", "sessions stay"}},
-	{options: "gateway all_open, gateway all_open best_effort", block: "early_probe off\nOPTION\nbreaker {\nopen_threshold 1\n}\nchannel a {\nbase_url {0}\n}",
-		without: "all_open fail_fast", with: "all_open best_effort",
+
+	{options: "gateway all_open fail_fast|best_effort", block: "early_probe off\n" + alone,
+		with: "all_open best_effort", without: "all_open fail_fast",
 		observe: func(s *stage) string { s.answers(fail); s.chat(); s.answers(ok); return s.chat() }, want: [2]string{"503", "200 a"}},
-	{options: "gateway all_open wait", block: "early_probe off\nOPTION\nchannel a {\nbase_url {0}\nmax_requests 1\n}", with: "all_open wait 10s",
-		observe: func(s *stage) string {
-			release := make(chan struct{})
-			s.answers(func(w http.ResponseWriter, r *http.Request) { <-release; testrig.OK(w, r) })
-			go s.chat()
-			testrig.Eventually(s.t, "the place is taken", func() bool { return s.us[0].Count() == 1 })
-			answer := make(chan testrig.Answer)
-			go func() { answer <- s.Chat("m1") }()
-			if s.waitsOr(answer) {
-				close(release)
-				return fmt.Sprint((<-answer).Status)
-			}
-			close(release)
-			return "503 at once"
-		}, want: [2]string{"503 at once", "200"}},
-	{options: "gateway header_timeout, gateway header_timeout stream", block: two, with: "header_timeout 50ms",
-		observe: func(s *stage) string { s.answers(later(300*time.Millisecond, ok)); return s.stream() + ", " + s.chat() }, want: [2]string{"200 a, 200 a", "200 ab, 200 a"}},
-	{options: "gateway header_timeout other", block: two, with: "header_timeout 1h 50ms",
-		observe: func(s *stage) string { s.answers(later(300*time.Millisecond, ok)); return s.stream() + ", " + s.chat() }, want: [2]string{"200 a, 200 a", "200 a, 200 ab"}},
-	{options: "gateway idle_timeout", block: two, with: "idle_timeout 50ms",
-		observe: slowBody, want: [2]string{"200 a", "200 ab"}},
-	{options: "gateway limit_scope", block: strings.Replace(two, "key k-of-a", "key k1 k2", 1), with: "limit_scope channel",
-		observe: func(s *stage) string { s.answers(limitsOnce()); return s.chat() }, want: [2]string{"200 aa", "200 ab"}},
-	{options: "gateway transport", block: two, with: "transport http {\nkeepalive off\n}",
-		observe: connection, want: [2]string{"kept", "close"}},
-	{options: "gateway breaker", block: two, with: "breaker {\nopen_threshold 1\n}",
-		observe: opensAfter(1), want: [2]string{"closed", "open"}},
-	{options: "gateway auto_disable", block: two, with: "auto_disable {\nstatus 401 1\n}",
-		observe: keyAfter(401), want: [2]string{"paused", "disabled"}},
+	{options: "gateway all_open wait", block: "OPTION\nchannel a {\nbase_url {0}\nmax_requests 1\n}",
+		with:    "all_open wait 10s",
+		observe: waitsForAPlace, want: [2]string{"503 at once", "200"}},
 }
 
-// waitsOr reports whether a request waits in line, rather than being answered.
-func (s *stage) waitsOr(answer chan testrig.Answer) bool {
-	for {
+// secondOfTwoBodies returns what a request is answered by while another one is
+// held.
+func secondOfTwoBodies(s *stage) string {
+	body := strings.Replace(testrig.Chat("m1"), "hi", strings.Repeat("x", 1500), 1)
+	release := s.hold(1)
+	first := make(chan int)
+	go func() { first <- s.Do(s.Request("/v1/chat/completions", body)).Status }()
+	testrig.Eventually(s.t, "the first at a", func() bool { return s.us[0].Count() == 1 })
+	s.answers(ok)
+	second := s.post(body)
+	release()
+	if status := <-first; status != 200 {
+		s.t.Errorf("the first got %d", status)
+	}
+	return second
+}
+
+// waitsForAPlace sends a request to a channel that is full, and makes place once
+// the request waits for it.
+func waitsForAPlace(s *stage) string {
+	release := s.hold(1)
+	s.arrive()
+	answer := make(chan int, 1)
+	go func() { answer <- s.Chat("m1").Status }()
+	for s.Waiting() == 0 {
 		select {
-		case <-answer:
-			return false
+		case status := <-answer:
+			release()
+			return fmt.Sprint(status, " at once")
 		case <-time.After(5 * time.Millisecond):
-			if s.Waiting() > 0 {
-				return true
-			}
 		}
 	}
+	release()
+	return fmt.Sprint(<-answer)
 }
 
-// slowBody lets the body of a pause in its middle.
-func slowBody(s *stage) string {
-	s.answers(func(w http.ResponseWriter, r *http.Request) {
-		plainJSON(`{"choices":[`)(w, r)
-		w.(http.Flusher).Flush()
-		later(300*time.Millisecond, plainJSON("]}"))(w, r)
-	})
-	return s.chat()
-}
-
-// limitsOnce answers 429 to the first request, and serves the others.
-func limitsOnce() http.HandlerFunc {
-	limited := false
-	return func(w http.ResponseWriter, r *http.Request) {
-		if !limited {
-			limited = true
-			testrig.Fail(429, "")(w, r)
-			return
-		}
-		testrig.OK(w, r)
-	}
-}
-
-// connection tells whether the connections to a are kept.
-func connection(s *stage) string {
-	s.chat()
-	if value := s.us[0].Last().Header.Get("Connection"); value != "" {
-		return value
-	}
-	return "kept"
-}
-
-// keyAfter returns the state of the first key of a after an answer of that
-// status.
-func keyAfter(status int) func(*stage) string {
-	return func(s *stage) string {
-		s.answers(testrig.Fail(status, ""))
-		s.chat()
-		return s.Channel("a").Keys[0].State
-	}
-}
-
-// opensAfter returns the state of the breaker of a after so many failures.
-func opensAfter(n int) func(*stage) string {
-	return func(s *stage) string {
-		s.answers(fail)
-		s.times(n, s.chat)
-		return s.Breaker("a", "m1").State
-	}
-}
-
-// closesAfterReload tells whether a websocket is open after a reload.
-func closesAfterReload(s *stage) string {
+// tunnelAfterReload tells whether a websocket is still open some time after a
+// reload.
+func tunnelAfterReload(s *stage) string {
 	s.answers(echoSocket)
 	conn, r, res := handshake(s.t, s.Gateway, "/v1/realtime?model=m1")
 	defer conn.Close()
-	echoes := func() bool {
-		conn.SetDeadline(time.Now().Add(5 * time.Second))
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	echoes := func() string {
 		if _, err := conn.Write([]byte{'x'}); err != nil {
-			return false
+			return "closed"
 		}
 		for {
-			if b, err := r.ReadByte(); err != nil || b == 'x' {
-				return err == nil
+			switch b, err := r.ReadByte(); {
+			case err != nil:
+				return "closed"
+			case b == 'x':
+				return "open"
 			}
 		}
 	}
-	if res.StatusCode != 101 || !echoes() {
+	if res.StatusCode != 101 || echoes() != "open" {
 		s.t.Fatal("no tunnel")
 	}
 	if err := s.Reload(s.block + "\nllm_gateway other {\nchannel z {\nbase_url http://127.0.0.1:1\n}\n}"); err != nil {
 		s.t.Fatal(err)
 	}
-	if echoes() {
-		return "open"
-	}
-	return "closed"
+	return s.settles("closed", echoes)
 }

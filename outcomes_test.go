@@ -27,15 +27,154 @@ import (
 	"github.com/llm-gateway/caddy-llm-gateway/internal/testrig"
 )
 
-// outcome shows that an option does something: what is observed with it differs
-// from what is observed without.
+// outcome shows that an option does something: with it something else is observed
+// than without it, while nothing else differs.
 type outcome struct {
-	options string // it shows, each with its block, separated by commas
-	block   string // in which OPTION stands for the option; {0} and so on are upstreams
+	// The option after its block, and the values shown: "channel auth header|query".
+	// Those of the blocks shared, breaker and auto_disable may stand at the gateway
+	// and at a channel: they are observed at both, and at both at once, where the
+	// channel's must win.
+	options string
+
+	block   string // of the gateway. OPTION stands for the option, CHANNEL for that of channel a
+	also    string // in the gateway's breaker or auto_disable block, beside the option
 	with    string // the option, as it is written
-	without string // what is written in its place, mostly nothing
+	without string // another value of it; empty if nothing is written
+
 	observe func(*stage) string
 	want    [2]string // without, and with
+
+	// A channel cannot take back what the gateway's block says here.
+	inherited bool
+}
+
+// twice holds the blocks whose options stand at the gateway and at channels.
+var twice = []string{"shared", "breaker", "auto_disable"}
+
+// where returns the block and the option's name.
+func (o outcome) where() (block, name string) {
+	words := strings.Fields(o.options)
+	return words[0], words[1]
+}
+
+// shown returns what of the grammar it shows.
+func (o outcome) shown() []string {
+	words := strings.Fields(o.options)
+	blocks := words[:1]
+	if words[0] == "shared" {
+		blocks = []string{"gateway", "channel"}
+	}
+	var shown []string
+	for _, block := range blocks {
+		option := block + " " + words[1]
+		shown = append(shown, option)
+		for _, values := range words[2:] {
+			for value := range strings.SplitSeq(values, "|") {
+				shown = append(shown, option+" "+value)
+			}
+		}
+	}
+	return shown
+}
+
+// trial is one gateway of an outcome.
+type trial struct{ name, gateway, channel, want string }
+
+func (o outcome) trials() []trial {
+	block, _ := o.where()
+	if !slices.Contains(twice, block) {
+		return []trial{{"without", o.without, "", o.want[0]}, {"with", o.with, "", o.want[1]}}
+	}
+	at := func(also, option string) string {
+		if block == "shared" {
+			return option
+		}
+		return block + " {\n" + also + "\n" + option + "\n}"
+	}
+	trials := []trial{
+		{"without", at(o.also, o.without), "", o.want[0]},
+		{"at the gateway", at(o.also, o.with), "", o.want[1]},
+		{"at the channel", at(o.also, o.without), at("", o.with), o.want[1]},
+	}
+	switch back := (trial{"taken back", at(o.also, o.with), at("", o.without), o.want[0]}); {
+	case o.without == "": // there is nothing to write
+	case o.inherited:
+		back.want = o.want[1]
+		fallthrough
+	default:
+		trials = append(trials, back)
+	}
+	return trials
+}
+
+func (o outcome) run(t *testing.T) {
+	_, name := o.where()
+	for _, written := range []string{o.with, o.without} {
+		if !isStatement(written, name) && written != "" {
+			t.Errorf("more or less than the option is written: %q", written)
+		}
+	}
+	if o.want[0] == o.want[1] {
+		t.Error("the same is wanted with and without it")
+	}
+	for _, c := range o.trials() {
+		t.Run(c.name, func(t *testing.T) {
+			if got := o.observe(o.stage(t, c)); got != c.want {
+				t.Errorf("observed %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// isStatement reports whether s is one option of that name, with its block if it
+// has one.
+func isStatement(s, name string) bool {
+	statements, depth := 0, 0
+	for line := range strings.Lines(s) {
+		if depth == 0 {
+			if statements++; strings.Fields(line)[0] != name {
+				return false
+			}
+		}
+		depth += strings.Count(line, "{") - strings.Count(line, "}")
+	}
+	return statements == 1
+}
+
+func (o outcome) stage(t *testing.T, c trial) *stage {
+	t.Helper()
+	s := &stage{t: t, us: upstreams(t, 3)}
+	if !strings.Contains(o.block, "OPTION") || c.channel != "" && !strings.Contains(o.block, "CHANNEL") {
+		t.Fatalf("no place for the option in %s", o.block)
+	}
+	block := strings.NewReplacer("OPTION", c.gateway, "CHANNEL", c.channel).Replace(o.block)
+	for i, u := range s.us {
+		block = strings.ReplaceAll(block, fmt.Sprintf("{%d}", i), u.URL)
+	}
+	s.block = plainBlock(block)
+	s.Gateway = testrig.StartQuiet(t, s.block)
+	return s
+}
+
+// Every option that the grammar accepts is shown to change something, and so is
+// each of its values.
+func TestEveryOptionHasAnOutcome(t *testing.T) {
+	shown := make(map[string]bool)
+	for _, o := range slices.Concat(gatewayOutcomes, policyOutcomes, sharedOutcomes, channelOutcomes, breakerOutcomes, disableOutcomes) {
+		for _, option := range o.shown() {
+			shown[option] = true
+		}
+		t.Run(o.options, o.run)
+	}
+	for _, option := range llmgateway.GrammarOptions() {
+		if !shown[option] {
+			t.Errorf("%s: nothing shows that it has an outcome", option)
+		}
+		delete(shown, option)
+	}
+	for option := range shown {
+		t.Errorf("%s: an outcome of what the grammar does not accept", option)
+	}
 }
 
 // stage is a gateway with its upstreams, which are called a, b and c.
@@ -102,6 +241,34 @@ func (s *stage) settles(want string, f func() string) (last string) {
 	return last
 }
 
+// hold makes the first n upstreams answer only once release is called.
+func (s *stage) hold(n int) (release func()) {
+	held := make(chan struct{})
+	for _, u := range s.us[:n] {
+		u.Answer(func(w http.ResponseWriter, r *http.Request) { <-held; testrig.OK(w, r) })
+	}
+	return func() { close(held) }
+}
+
+// arrive sends a request and waits until an upstream has it.
+func (s *stage) arrive() {
+	count := func() int { return s.us[0].Count() + s.us[1].Count() + s.us[2].Count() }
+	before := count()
+	go s.Chat("m1")
+	testrig.Eventually(s.t, "the request is there", func() bool { return count() > before })
+}
+
+// leave sends a request whose client leaves after a time, and returns how many
+// failures that counts as.
+func (s *stage) leave(after time.Duration) string {
+	s.answers(testrig.Hang)
+	ctx, cancel := context.WithTimeout(s.t.Context(), after)
+	defer cancel()
+	s.Do(s.Request("/v1/chat/completions", testrig.Chat("m1")).WithContext(ctx))
+	testrig.Eventually(s.t, "nothing in flight", func() bool { return s.InFlight() == 0 })
+	return fmt.Sprint(s.Breaker("a", "m1").ConsecutiveFailures)
+}
+
 // later answers as h does, but only after a time.
 func later(d time.Duration, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -118,89 +285,23 @@ var (
 	fail                  = testrig.Fail(500, "")
 )
 
-// one and two are the blocks of a channel, and of one with another behind it.
-const (
-	one = "early_probe off\nchannel a {\nbase_url {0}\nkey k-of-a\nOPTION\n}"
-	two = "early_probe off\nOPTION\nchannel a {\nbase_url {0}\nkey k-of-a\n}\nchannel b {\nbase_url {1}\npriority 1\n}"
-	// chan2 has the option in the first of two channels.
-	chan2 = "early_probe off\nchannel a {\nbase_url {0}\nkey k-of-a\nOPTION\n}\nchannel b {\nbase_url {1}\npriority 1\n}"
-)
+// chats is what most outcomes observe: who is asked for an answer, and which one
+// the client gets.
+func chats(s *stage) string { return s.chat() }
 
-func (o outcome) observed(t *testing.T, option string) string {
-	t.Helper()
-	s := &stage{t: t, us: upstreams(t, 3)}
-	block := strings.Replace(o.block, "OPTION", option, 1)
-	for i, u := range s.us {
-		block = strings.ReplaceAll(block, fmt.Sprintf("{%d}", i), u.URL)
-	}
-	s.block = "llm_gateway {\n" + block + "\n}"
-	s.Gateway = testrig.StartQuiet(t, s.block)
-	return o.observe(s)
+// chatsWhen is that while the upstreams answer like this.
+func chatsWhen(a ...http.HandlerFunc) func(*stage) string {
+	return func(s *stage) string { s.answers(a...); return s.chat() }
 }
 
-// variants are the values of options that are modes of their own.
-var variants = []string{
-	"gateway lb_policy first", "gateway all_open best_effort", "gateway all_open wait", "gateway errors caddy",
-	"gateway affinity header", "gateway affinity field", "gateway affinity prefix",
-	"gateway header_timeout stream", "gateway header_timeout other", "channel header_timeout stream", "channel header_timeout other",
-	"channel auth bearer", "channel auth header", "channel auth query", "channel auth passthrough", "channel auth none",
-	"breaker off", "breaker dry_run", "breaker probe_timeout stream", "breaker probe_timeout other",
-	"auto_disable off", "auto_disable dry_run", "auto_disable for", "auto_disable scope",
-	"channel breaker off", "channel auto_disable off",
+func streamsWhen(a http.HandlerFunc) func(*stage) string {
+	return func(s *stage) string { s.answers(a); return s.stream() }
 }
 
-// Every option that the grammar accepts is shown to change something.
-func TestEveryOptionHasAnOutcome(t *testing.T) {
-	shown := make(map[string]bool)
-	for _, o := range slices.Concat(gatewayOutcomes, channelOutcomes, breakerOutcomes, disableOutcomes) {
-		if o.want[0] == o.want[1] {
-			t.Errorf("%s: the same is wanted with and without it", o.options)
-		}
-		for option := range strings.SplitSeq(o.options, ", ") {
-			shown[option] = true
-		}
-		t.Run(o.options, func(t *testing.T) {
-			for i, option := range []string{o.without, o.with} {
-				t.Run([]string{"without", "with"}[i], func(t *testing.T) {
-					if got := o.observed(t, option); got != o.want[i] {
-						t.Errorf("observed %q, want %q", got, o.want[i])
-					}
-				})
-			}
-		})
-	}
-	for _, option := range slices.Concat(llmgateway.GrammarOptions(), variants) {
-		if !shown[option] {
-			t.Errorf("%s: nothing shows that it has an outcome", option)
-		}
-	}
-}
-
-// leave sends a request whose client leaves after a time, and returns how many
-// failures that counts as.
-func (s *stage) leave(after time.Duration) string {
-	s.answers(testrig.Hang)
-	ctx, cancel := context.WithTimeout(s.t.Context(), after)
-	defer cancel()
-	s.Do(s.Request("/v1/chat/completions", testrig.Chat("m1")).WithContext(ctx))
-	testrig.Eventually(s.t, "nothing in flight", func() bool { return s.InFlight() == 0 })
-	return fmt.Sprint(s.Breaker("a", "m1").ConsecutiveFailures)
-}
-
-// spread returns how many of the letters are in what the requests of ten
-// sessions were answered by, five each.
-func (s *stage) spread(request func(session int) *http.Request) string {
-	moved := 0
-	for n := range 10 {
-		first := s.do(request(n))
-		for range 5 {
-			if s.do(request(n)) != first {
-				moved++
-			}
-		}
-	}
-	if moved > 0 {
-		return "sessions move"
-	}
-	return "sessions stay"
+// recovers observes whether a request is served soon after one has failed.
+func recovers(s *stage) string {
+	s.answers(fail)
+	s.chat()
+	s.answers(ok)
+	return s.settles("200 a", s.chat)
 }
