@@ -17,6 +17,7 @@ package llmgateway
 import (
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ import (
 type affinity struct {
 	header string   // in canonical form
 	field  []string // the names on the way to a member of a JSON body
-	prefix int      // bytes
+	prefix int      // bytes of the prompt
 }
 
 func newAffinity(c *AffinityConfig) affinity {
@@ -50,7 +51,7 @@ func newAffinity(c *AffinityConfig) affinity {
 func (a *affinity) session(r *http.Request, q *request.Request) uint64 {
 	switch {
 	case a.header != "":
-		if value := r.Header.Get(a.header); value != "" {
+		if value := headerValueOf(r, a.header); value != "" {
 			return xxhash.Sum64String(value)
 		}
 	case a.field != nil:
@@ -58,35 +59,59 @@ func (a *affinity) session(r *http.Request, q *request.Request) uint64 {
 			return xxhash.Sum64String(value)
 		}
 	case a.prefix > 0:
-		if head := q.Prefix(a.prefix); len(head) > 0 {
-			return xxhash.Sum64(head)
+		if head := q.Prompt(a.prefix); len(head) > 0 {
+			// Models have caches of their own: one prompt asked of several is
+			// several sessions.
+			var d xxhash.Digest
+			d.ResetWithSeed(xxhash.Sum64String(q.Model))
+			d.Write(head)
+			return d.Sum64()
 		}
 	}
 	return 0
 }
 
-// rank returns how much a session is drawn to what goes by that name, evenly
-// spread from 0 to 1, both exclusive.
-func rank(session uint64, name string) float64 {
+// headerValueOf returns the first value of the header, which net/http keeps
+// elsewhere for one of them.
+func headerValueOf(r *http.Request, name string) string {
+	if name == "Host" {
+		return r.Host
+	}
+	return r.Header.Get(name)
+}
+
+// rank returns how much a session is drawn to a channel, or to a key of it by the
+// key's id: evenly spread from 0 to 1, both exclusive. No secret goes into it.
+func rank(session uint64, channel, key string) float64 {
 	var d xxhash.Digest
 	d.ResetWithSeed(session)
-	d.WriteString(name)
-	return (float64(d.Sum64()>>11) + 0.5) / (1 << 53)
+	d.WriteString(channel)
+	if key != "" {
+		d.WriteString("\x00")
+		d.WriteString(key)
+	}
+	return unit(d.Sum64())
 }
+
+// unit uses only as many bits of the hash as leave room for the half.
+func unit(hash uint64) float64 { return (float64(hash>>12) + 0.5) / (1 << 52) }
 
 // pickBound returns the candidate in x.pool to which the session is bound. The
 // sessions are shared by weight: with -w/ln(rank) each candidate is the highest
-// for its share of them.
+// for its share of them, and one whose weight falls gives up only what exceeds
+// its new share. Caddy's policies know no weights, so with them all are alike, as
+// they are where every weight is 0 (degraded_weight 0).
 func (p policy) pickBound(x *exchange) *candidate {
+	alike := p.inner != nil || !slices.ContainsFunc(x.weights, func(w float64) bool { return w > 0 })
 	var best *candidate
 	most := math.Inf(-1)
 	for n, i := range x.pool {
 		c := &x.cands[i]
-		weight := 1.0
-		if p.inner == nil {
-			weight = x.weights[n]
+		weight := x.weights[n]
+		if alike {
+			weight = 1
 		}
-		score := -weight / math.Log(rank(x.session, c.name))
+		score := -weight / math.Log(rank(x.session, c.name, ""))
 		if best == nil || score > most {
 			best, most = c, score
 		}
@@ -100,5 +125,5 @@ func (x *exchange) pickKey(ch *channel, model string, now time.Time, tried []*cr
 	if x.session == 0 || ch.keys.Len() == 1 {
 		return ch.keys.Pick(model, now, tried)
 	}
-	return ch.keys.PickHighest(model, now, tried, func(id string) float64 { return rank(x.session, ch.name+"\x00"+id) })
+	return ch.keys.PickHighest(model, now, tried, func(id string) float64 { return rank(x.session, ch.name, id) })
 }

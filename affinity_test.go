@@ -99,15 +99,25 @@ func TestAffinityBindsASessionToAChannelAndAKey(t *testing.T) {
 	}
 }
 
-func TestAffinityByAFieldOrByTheBeginningOfTheBody(t *testing.T) {
-	for affinity, body := range map[string]string{
-		"field metadata.user_id": `{"model":"m1","messages":[],"metadata":{"x":1,"user_id":%q}}`,
-		"prefix 60":              `{"model":"m1","messages":[{"role":"system","content":%q}]}`,
+// Each session sends bodies that differ in what affinity is not to look at.
+func TestAffinityByAFieldOrByTheBeginningOfThePrompt(t *testing.T) {
+	for affinity, bodies := range map[string][]string{
+		"field metadata.user_id": {
+			`{"model":"m1","messages":[],"metadata":{"x":1,"user_id":%q}}`,
+			`{"metadata":{"user_id":%q,"x":2},"messages":[],"model":"m1","stream":false}`,
+		},
+		"prefix 45": {
+			`{"model":"m1","messages":[{"role":"system","content":%q},{"role":"user","content":"1"}]}`,
+			`{"temperature":1,"messages":[{"role":"system","content":%q},{"role":"user","content":"2"}],"model":"m1"}`,
+			`{"stream":false,"model":"m1","messages":[{"role":"system","content":%q},{"role":"user"}]}`,
+		},
 	} {
 		t.Run(affinity, func(t *testing.T) {
 			g, us := startBound(t, affinity)
+			sent := 0
 			bound := sessionsOf(t, g, us, func(session string) *http.Request {
-				return g.Request("/v1/chat/completions", fmt.Sprintf(body, session))
+				sent++
+				return g.Request("/v1/chat/completions", fmt.Sprintf(bodies[sent/100%len(bodies)], session+strings.Repeat(".", 20)))
 			})
 			places := make(map[string]bool)
 			for _, to := range bound {
@@ -117,6 +127,80 @@ func TestAffinityByAFieldOrByTheBeginningOfTheBody(t *testing.T) {
 				t.Errorf("100 sessions share %d channels and keys", len(places))
 			}
 		})
+	}
+}
+
+func TestAffinityByAFieldOfAForm(t *testing.T) {
+	g, us := startBound(t, "field user")
+	sessionsOf(t, g, us, func(session string) *http.Request {
+		r := g.Request("/v1/audio/transcriptions", "--b0\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm1\r\n"+
+			"--b0\r\nContent-Disposition: form-data; name=\"user\"\r\n\r\n"+session+"\r\n--b0--\r\n")
+		r.Header.Set("Content-Type", "multipart/form-data; boundary=b0")
+		return r
+	})
+}
+
+// A refused key costs its sessions a switch within the request. All go to the
+// same key each time, the one they go to while the first is out.
+func TestAffinityGoesOnWithTheSessionsNextKey(t *testing.T) {
+	g, us := startBound(t, "header X-Session")
+	request := func(session string) *http.Request {
+		r := g.Request("/v1/chat/completions", testrig.Chat("m1"))
+		r.Header.Set("X-Session", session)
+		return r
+	}
+	const bad = "Bearer sk-0-2"
+	before := sessionsOf(t, g, us, request)
+	us[0].Answer(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == bad {
+			testrig.Fail(401, "")(w, r)
+			return
+		}
+		testrig.OK(w, r)
+	})
+	switched, met, elsewhere := make(map[string]string), false, us[1].Count()
+	for session, to := range before {
+		if to != "0 "+bad {
+			continue
+		}
+		n := us[0].Count()
+		if got := g.Do(request(session)); got.Status != 200 {
+			t.Fatalf("%s: %d %s", session, got.Status, got.Body)
+		}
+		met = met || us[0].Count() == n+2
+		switched[session] = "0 " + us[0].Last().Header.Get("Authorization")
+	}
+	if n := us[1].Count() - elsewhere; !met || n > 0 {
+		t.Fatalf("the key was refused: %v; %d requests went to the other channel", met, n)
+	}
+	us[0].Answer(testrig.OK)
+	act(t, g, "a/keys/"+keyID("sk-0-2")+"/disable", "{}")
+	after := sessionsOf(t, g, us, request)
+	for session, to := range switched {
+		if after[session] != to {
+			t.Errorf("%s switched to %s, and goes to %s while its key is out", session, to, after[session])
+		}
+	}
+}
+
+// Affinity decides before lb_policy, which serves the requests that have no value.
+func TestAffinityDecidesBeforeThePolicy(t *testing.T) {
+	g, us := startBound(t, "header X-Session\nlb_policy first")
+	request := func(session string) *http.Request {
+		r := g.Request("/v1/chat/completions", testrig.Chat("m1"))
+		r.Header.Set("X-Session", session)
+		return r
+	}
+	sessionsOf(t, g, us, request)
+	n := us[1].Count()
+	if n < 300 || n > 700 {
+		t.Errorf("%d of 1000 requests went to the second channel", n)
+	}
+	for range 20 {
+		g.Chat("m1")
+	}
+	if us[1].Count() != n {
+		t.Error("requests without a session did not go to the first channel")
 	}
 }
 

@@ -246,11 +246,13 @@ type AffinityConfig struct {
 	Header string `json:"header,omitempty"`
 
 	// The string or number in the JSON body under these names, from the outermost
-	// in, with dots between them, as in `metadata.user_id`.
+	// in, with dots between them, as in `metadata.user_id`; of a multipart body the
+	// field of that name. Values of more than 4 KiB bind nothing.
 	Field string `json:"field,omitempty"`
 
-	// The first bytes of the body, this many, as in a prompt that many requests
-	// begin with.
+	// The model and the first bytes of the prompt, this many: of the system prompt,
+	// and if that is shorter, of the messages or whatever else the model reads. It
+	// is for providers that cache what prompts begin with.
 	Prefix int `json:"prefix,omitempty"`
 }
 

@@ -125,7 +125,7 @@ func (ks *Keys) Missing() int { return ks.missing }
 // Pick returns the next key that can be used for model and is not among tried,
 // round robin over such keys, or nil if there is none.
 func (ks *Keys) Pick(model string, now time.Time, tried []*Key) *Key {
-	if len(tried) > 0 || ks.pool.noted.Load() > 0 || ks.outside(now) {
+	if !ks.allUsable(now, tried) {
 		return ks.pick(model, now, tried)
 	}
 	if len(ks.keys) == 0 {
@@ -134,20 +134,27 @@ func (ks *Keys) Pick(model string, now time.Time, tried []*Key) *Key {
 	return ks.keys[ks.next(len(ks.keys))]
 }
 
+// allUsable is the fast path: nothing is known against any key.
+func (ks *Keys) allUsable(now time.Time, tried []*Key) bool {
+	return len(tried) == 0 && ks.pool.noted.Load() == 0 && !ks.outside(now)
+}
+
 // PickHighest is Pick, but of the keys that can be used it returns the one whose
-// id has the highest score.
+// id has the highest score, of equals the first. Which one that is depends on
+// nothing that other requests do, as long as the same keys can be used.
 func (ks *Keys) PickHighest(model string, now time.Time, tried []*Key, score func(id string) float64) *Key {
+	all := ks.allUsable(now, tried)
 	var best *Key
 	most := 0.0
 	for _, k := range ks.keys {
-		if !ks.usable(k, model, now, tried) {
+		if !all && !ks.usable(k, model, now, tried) {
 			continue
 		}
 		if s := score(k.ID()); best == nil || s > most {
 			best, most = k, s
 		}
 	}
-	if best != nil {
+	if best != nil && !all {
 		best.state.tidy(model, now)
 	}
 	return best
@@ -203,7 +210,7 @@ func (ks *Keys) usable(k *Key, model string, now time.Time, tried []*Key) bool {
 
 // Look tells whether Pick would find a key for model. It changes nothing.
 func (ks *Keys) Look(model string, now time.Time) Availability {
-	if n := len(ks.keys); n > 0 && ks.pool.noted.Load() == 0 && !ks.outside(now) {
+	if n := len(ks.keys); n > 0 && ks.allUsable(now, nil) {
 		return Availability{Usable: n}
 	}
 	return ks.look(model, now)

@@ -334,3 +334,41 @@ func TestForgiveEndsPausesAndLimits(t *testing.T) {
 		t.Error("forgiven, but not usable")
 	}
 }
+
+// The highest of the keys that can be used: what other requests do changes
+// nothing, and of those that are out only their own users move.
+func TestPickHighestOfTheKeysThatCanBeUsed(t *testing.T) {
+	ks := keysOf("a", "b", "c")
+	a, b, c := key(t, ks, "a"), key(t, ks, "b"), key(t, ks, "c")
+	order := map[string]float64{a.ID(): 0.2, b.ID(): 0.3, c.ID(): 0.1}
+	want := func(now time.Time, tried []*Key, want *Key) {
+		t.Helper()
+		got := ks.PickHighest("m", now, tried, func(id string) float64 { return order[id] })
+		if got != want {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+	want(t0, nil, b)
+	ks.Pick("m", t0, nil)
+	want(t0, nil, b)
+	want(t0, []*Key{b}, a)
+	ks.Refused(a, t0, t0)
+	want(t0, nil, b)
+	want(t0, []*Key{b}, c)
+	ks.Limited(b, "m", t0, time.Minute)
+	want(t0, nil, c)
+	want(t0, []*Key{c}, nil)
+	want(at(2*time.Second), nil, a)
+	want(at(2*time.Minute), nil, b)
+
+	ks.Outside(func(time.Time) bool { return true }, func(id string, _ time.Time) bool { return id == b.ID() })
+	want(at(2*time.Minute), nil, a)
+
+	if k := keysOf("").PickHighest("m", t0, nil, func(string) float64 { return 0 }); k != nil {
+		t.Errorf("of keys that are all missing: %v", k)
+	}
+	single := keysOf()
+	if k := single.PickHighest("m", t0, nil, func(string) float64 { return 0 }); k != single.keys[0] {
+		t.Errorf("of a channel without keys: %v", k)
+	}
+}

@@ -50,15 +50,20 @@ func scanForm(body []byte, contentType string) (members, error) {
 	if err != nil || params["boundary"] == "" {
 		return m, invalid("the Content-Type names no multipart boundary")
 	}
+	m.boundary = params["boundary"]
 	f := &formScanner{data: body}
-	if err := f.open(params["boundary"]); err != nil {
+	if err := f.open(m.boundary); err != nil {
 		return m, err
 	}
 	for range maxParts {
 		if f.last {
 			return m, nil
 		}
-		if err := f.part(&m); err != nil {
+		p, err := f.part()
+		if err != nil {
+			return m, err
+		}
+		if err := m.field(p, body); err != nil {
 			return m, err
 		}
 	}
@@ -105,24 +110,32 @@ func (f *formScanner) delimiterEnd() bool {
 	return false
 }
 
+// formPart is one part; its value stands at from to to. The name of a file is
+// empty: it is no field.
+type formPart struct {
+	name     string
+	header   textproto.MIMEHeader
+	from, to int
+}
+
 // part reads one part up to the delimiter behind it.
-func (f *formScanner) part(m *members) error {
+func (f *formScanner) part() (formPart, error) {
 	from, header, err := f.header()
 	if err != nil {
-		return err
+		return formPart{}, err
 	}
 	// The newline of a header without lines may be the one of the delimiter.
 	f.pos = from - len(f.line)
 	to, ok := f.skip()
 	if !ok {
-		return invalid("the multipart body ends before its closing boundary")
+		return formPart{}, invalid("the multipart body ends before its closing boundary")
 	}
-	to = max(to, from)
+	p := formPart{header: header, from: from, to: max(to, from)}
 	kind, params, err := mime.ParseMediaType(header.Get("Content-Disposition"))
-	if _, file := params["filename"]; err != nil || kind != "form-data" || file {
-		return nil
+	if _, file := params["filename"]; err == nil && kind == "form-data" && !file {
+		p.name = params["name"]
 	}
-	return m.field(params["name"], header, f.data, from, to)
+	return p, nil
 }
 
 // header reads the header of a part; from is where its value starts.
@@ -170,19 +183,24 @@ func (f *formScanner) skip() (end int, ok bool) {
 }
 
 // field takes down a field of a form.
-func (m *members) field(name string, header textproto.MIMEHeader, data []byte, from, to int) error {
-	switch strings.ToLower(header.Get("Content-Transfer-Encoding")) {
-	case "", "7bit", "8bit", "binary":
-	default:
-		if strings.EqualFold(name, "model") {
-			return invalid(`the form field "model" has a Content-Transfer-Encoding`)
-		}
+func (m *members) field(p formPart, body []byte) error {
+	if strings.EqualFold(p.name, "model") && p.encoded() {
+		return invalid(`the form field "model" has a Content-Transfer-Encoding`)
 	}
-	m.note(name, from, to)
-	if name == "stream" {
-		m.stream = formFlag(data[from:to])
+	m.note(p.name, p.from, p.to)
+	if p.name == "stream" {
+		m.stream = formFlag(body[p.from:p.to])
 	}
 	return nil
+}
+
+// encoded reports whether the value is not what its bytes say.
+func (p formPart) encoded() bool {
+	switch strings.ToLower(p.header.Get("Content-Transfer-Encoding")) {
+	case "", "7bit", "8bit", "binary":
+		return false
+	}
+	return true
 }
 
 // formFlag reads a boolean of a form.

@@ -36,7 +36,8 @@ const (
 // members is what a body says of itself at its top level.
 type members struct {
 	form     bool // multipart, else JSON
-	models   int  // members named model, in whatever case
+	boundary string
+	models   int // members named model, in whatever case
 	lastName string
 	from, to int // the value of the last one; of a JSON body with its quotes
 	stream   flag

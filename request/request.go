@@ -54,13 +54,15 @@ type Request struct {
 	// Method is the HTTP method.
 	Method string
 
-	path    string // escaped
-	query   string // raw
-	place   place
-	from    int // the model, in path or body
-	to      int
-	size    int // of the body
-	decoded bool
+	path  string // escaped
+	query string // raw
+	place place
+	from  int // the model, in path or body
+	to    int
+	// boundary is that of a multipart body whose model is known.
+	boundary string
+	size     int // of the body
+	decoded  bool
 
 	mu       sync.Mutex
 	body     []byte
@@ -161,7 +163,7 @@ func (q *Request) lookInto(rt route, contentType string) error {
 	}
 	q.Model, q.from, q.to, q.place = model, m.from, m.to, inJSON
 	if m.form {
-		q.place = inForm
+		q.place, q.boundary = inForm, m.boundary
 	}
 	return nil
 }
