@@ -60,26 +60,53 @@ export async function cleanUp() {
 export async function start(t, { options = '', a = '', b = '' } = {}) {
   const rig = { a: new Upstream('a'), b: new Upstream('b') };
   const undo = [() => checkCredentials(rig)];
-  t.after(async () => {
-    for (const step of undo.reverse()) await step();
-  });
+  t.after(() => undoAll(undo));
   for (const upstream of [rig.a, rig.b]) {
     await upstream.start();
     undo.push(() => upstream.stop());
   }
-  const home = await mkdtemp(path.join(os.tmpdir(), 'llm-gateway-e2e-'));
-  undo.push(() => rm(home, { recursive: true, force: true }));
   const [port, admin] = await freePorts(2);
-  const config = path.join(home, 'Caddyfile');
-  await writeFile(config, caddyfile({ port, admin, rig, options, a, b }));
-  const caddy = run(config, home);
-  undo.push(() => terminate(caddy));
-  await answering(`http://127.0.0.1:${port}`, caddy);
-  undo.unshift(() => assert.doesNotMatch(caddy.log, /panic/));
+  const stop = await serve(caddyfile({ port, admin, rig, options, a, b }), { port });
+  undo.push(stop);
   const baseURL = `http://127.0.0.1:${port}/v1`;
   rig.connect = (more) => new OpenAI({ baseURL, apiKey: clientKey, maxRetries: 0, ...more });
   rig.client = rig.connect();
   return rig;
+}
+
+// undoAll takes all these steps, the last one first, and fails with what the
+// first failing one had to say.
+export async function undoAll(undo) {
+  const failed = [];
+  for (const step of undo.reverse()) {
+    try {
+      await step();
+    } catch (err) {
+      failed.push(err);
+    }
+  }
+  if (failed.length > 0) throw failed[0];
+}
+
+// serve runs a Caddy with that Caddyfile, and returns once it serves the site at
+// port. What it returns stops it, and fails if it had panicked.
+export async function serve(caddyfile, { port, env = {} }) {
+  const home = await mkdtemp(path.join(os.tmpdir(), 'llm-gateway-e2e-'));
+  const config = path.join(home, 'Caddyfile');
+  await writeFile(config, caddyfile);
+  const caddy = run(config, home, env);
+  const stop = async () => {
+    await terminate(caddy);
+    await rm(home, { recursive: true, force: true });
+    assert.doesNotMatch(caddy.log, /panic/);
+  };
+  try {
+    await answering(`http://127.0.0.1:${port}`, caddy);
+  } catch (err) {
+    await stop();
+    throw err;
+  }
+  return stop;
 }
 
 function caddyfile({ port, admin, rig, options, a, b }) {
@@ -108,7 +135,8 @@ http://:${port} {
 `;
 }
 
-async function freePorts(n) {
+// freePorts returns n ports at which nobody listens.
+export async function freePorts(n) {
   const servers = Array.from({ length: n }, () => net.createServer().listen(0, '127.0.0.1'));
   await Promise.all(servers.map((s) => once(s, 'listening')));
   const ports = servers.map((s) => s.address().port);
@@ -116,9 +144,9 @@ async function freePorts(n) {
   return ports;
 }
 
-function run(config, home) {
+function run(config, home, env) {
   const child = spawn(binary, ['run', '--config', config, '--adapter', 'caddyfile'], {
-    env: { PATH: process.env.PATH, HOME: home, XDG_CONFIG_HOME: home, XDG_DATA_HOME: home },
+    env: { PATH: process.env.PATH, HOME: home, XDG_CONFIG_HOME: home, XDG_DATA_HOME: home, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   const caddy = { child, log: '', ended: once(child, 'close') };
