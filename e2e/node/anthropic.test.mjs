@@ -45,11 +45,13 @@ matrix({
   connect: (baseURL, { headers, retry }) =>
     new Anthropic({ baseURL, apiKey: clientKey, defaultHeaders: headers, ...(retry ? {} : { maxRetries: 0 }) }),
   status: (err) => err.status,
+  code: (err) => err.type,
+  header: (err, name) => err.headers.get(name),
   errors: {
-    400: Anthropic.BadRequestError,
-    404: Anthropic.NotFoundError,
-    413: Anthropic.ContentTooLargeError,
-    503: Anthropic.ServiceUnavailableError,
+    400: [Anthropic.BadRequestError, 'invalid_request_error'],
+    404: [Anthropic.NotFoundError, 'not_found_error'],
+    413: [Anthropic.ContentTooLargeError, 'request_too_large'],
+    503: [Anthropic.ServiceUnavailableError, 'overloaded_error'],
   },
   calls: {
     chat: async (client, { model, text }) => textOf(await client.messages.create({ model, ...say(text) })),

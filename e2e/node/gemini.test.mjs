@@ -41,7 +41,13 @@ matrix({
   retries: false,
   connect: (baseUrl, { headers }) => new GoogleGenAI({ apiKey: clientKey, httpOptions: { baseUrl, headers } }),
   status: (err) => err.status,
-  errors: { 400: ApiError, 404: ApiError, 413: ApiError, 503: ApiError },
+  code: (err) => JSON.parse(err.message).error.status,
+  errors: {
+    400: [ApiError, 'INVALID_ARGUMENT'],
+    404: [ApiError, 'NOT_FOUND'],
+    413: [ApiError, 'INVALID_ARGUMENT'],
+    503: [ApiError, 'UNAVAILABLE'],
+  },
   calls: {
     chat: async ({ models }, { model, text }) => (await models.generateContent({ model, contents: text })).text,
     'chat stream': async ({ models }, { model, text, received }) => {

@@ -43,7 +43,11 @@ export const audio = randomBytes(100_000);
 //                 and { model, text, received } that return what the answer
 //                 says; those for streams call received for each piece
 //   status(err)   the HTTP status that an exception tells
-//   errors        the exception class for each status
+//   code(err)     what it tells of the kind of error in the body
+//   header(err, name)
+//                 a header of the answer, if it tells any
+//   errors        the exception class for each status, and the code for an error
+//                 that the gateway made
 //   retries       whether its defaults make it retry
 export function matrix(client) {
   const wire = read(client.wire);
@@ -229,10 +233,15 @@ function broken(bench, call) {
 
 // refused are the requests that no channel can answer.
 function refused(bench, call) {
-  const { rig, wire } = bench;
+  const { client, rig, wire } = bench;
   const check = async (status, model, more) => {
     const err = await checkRaised(bench, call, status, model, more);
+    assert.equal(client.code(err), client.errors[status][1]);
     assert.deepEqual([rig.a.requests.length, rig.b.requests.length], [0, 0]);
+    if (status === 503 && client.header) {
+      const wait = Number(client.header(err, 'retry-after'));
+      assert.ok(wait >= 1 && wait <= 40, `Retry-After is ${wait}`);
+    }
     return err.constructor.name;
   };
   cell(bench, call, 'unknown model', () => check(404, 'nobodys-model'));
@@ -258,7 +267,7 @@ const messageOf = (body) => body.error?.message ?? body.message;
 async function checkRaised(bench, call, status, model, more) {
   const { client } = bench;
   const err = await rejection(make(bench, call, model, more));
-  assert.equal(err.constructor, client.errors[status], `raised ${err.stack}`);
+  assert.equal(err.constructor, client.errors[status][0], `raised ${err.stack}`);
   assert.equal(client.status(err), status);
   return err;
 }

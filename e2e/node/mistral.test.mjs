@@ -54,7 +54,14 @@ matrix({
   retries: false,
   connect,
   status: (err) => err.statusCode,
-  errors: { 400: SDKError, 404: SDKError, 413: SDKError, 503: SDKError },
+  code: (err) => JSON.parse(err.body).error.code,
+  header: (err, name) => err.headers.get(name),
+  errors: {
+    400: [SDKError, 'invalid_request'],
+    404: [SDKError, 'model_not_found'],
+    413: [SDKError, 'request_too_large'],
+    503: [SDKError, 'no_channel_available'],
+  },
   calls: {
     chat: async ({ chat }, { model, text }) => textOf(await chat.complete({ model, messages: say(text) })),
     'chat stream': async ({ chat }, { model, text, received }) =>

@@ -53,11 +53,13 @@ matrix({
   connect: (url, { headers, retry }) =>
     new OpenAI({ baseURL: `${url}/v1`, apiKey: clientKey, defaultHeaders: headers, ...(retry ? {} : { maxRetries: 0 }) }),
   status: (err) => err.status,
+  code: (err) => err.code,
+  header: (err, name) => err.headers.get(name),
   errors: {
-    400: OpenAI.BadRequestError,
-    404: OpenAI.NotFoundError,
-    413: OpenAI.APIError,
-    503: OpenAI.InternalServerError,
+    400: [OpenAI.BadRequestError, 'invalid_request'],
+    404: [OpenAI.NotFoundError, 'model_not_found'],
+    413: [OpenAI.APIError, 'request_too_large'],
+    503: [OpenAI.InternalServerError, 'no_channel_available'],
   },
   calls: {
     chat: async ({ chat }, { model, text }) => textOf(await chat.completions.create({ model, messages: say(text) })),
