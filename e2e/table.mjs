@@ -15,8 +15,8 @@
 // Prints the table of a run: what each client saw, by call and fault. Its
 // argument is the file to which the suites added one line of JSON for each test,
 // {"client","call","fault","saw"}. "a" and "b" are the whole answers of the
-// preferred channel and of the one behind it, all else is the error that was
-// raised.
+// preferred channel and of the one behind it; all else is the error that was
+// raised: its status in the first table, its name in the second one.
 
 import { readFileSync } from 'node:fs';
 
@@ -29,6 +29,7 @@ const columns = [
   'overload',
   'error event first',
   'cut before content',
+  'error event late',
   'cut: reset',
   'cut: clean end',
   'refusal',
@@ -42,21 +43,38 @@ const cells = readFileSync(process.argv[2], 'utf8').split('\n').filter(Boolean).
 const unknown = cells.find(({ fault }) => !columns.includes(fault));
 if (unknown) throw new Error(`the table has no column for ${JSON.stringify(unknown)}`);
 
-const rows = new Map();
-for (const { client, call, fault, saw } of cells) {
-  const name = `${client} ${call}`;
-  if (!rows.has(name)) rows.set(name, { name });
-  rows.get(name)[fault] = saw;
+// print prints lines of texts as a table.
+function print(lines) {
+  const widths = lines[0].map((_, i) => Math.max(...lines.map((line) => line[i].length)));
+  for (const line of lines) console.log(line.map((text, i) => text.padEnd(widths[i])).join('  ').trimEnd());
+  console.log();
 }
 
-// The errors are as long as their names: the table has letters for them.
-const errors = [...new Set(cells.map(({ saw }) => saw))].filter((saw) => saw.length > 1 && saw !== 'FAILED').sort();
-const letter = (saw = '') => (errors.includes(saw) ? `E${errors.indexOf(saw) + 1}` : saw);
+// pivot collects what was seen in a table of its own: rows by one of its names,
+// columns by another one.
+function pivot(seen, row, columns, column) {
+  const lines = new Map();
+  for (const cell of seen) {
+    const line = lines.get(row(cell)) ?? lines.set(row(cell), columns.map(() => new Set())).get(row(cell));
+    line[columns.indexOf(column(cell))].add(cell.saw);
+  }
+  const texts = [...lines].map(([name, line]) => [name, ...line.map((saw) => [...saw].sort().join(', '))]);
+  return [['', ...columns], ...texts];
+}
 
-const table = [['', ...columns], ...[...rows.values()].map((row) => [row.name, ...columns.map((c) => letter(row[c]))])];
-const widths = table[0].map((_, i) => Math.max(...table.map((row) => row[i].length)));
-for (const row of table) console.log(row.map((text, i) => text.padEnd(widths[i])).join('  ').trimEnd());
-for (const [i, error] of errors.entries()) console.log(`E${i + 1} = ${error}`);
+const failed = 'FAILED';
+const answers = ['a', 'b', failed];
+const isError = ({ saw }) => !answers.includes(saw);
+const order = (x, y) => (x.client + x.call < y.client + y.call ? -1 : 1);
+// An error is told by its status, those of broken streams have none.
+const brief = (cell) => (isError(cell) ? { ...cell, saw: cell.saw.match(/^\d+/)?.[0] ?? 'raised' } : cell);
+cells.sort(order);
 
-const bad = cells.filter(({ saw }) => saw === 'FAILED').length;
-console.log(`${cells.length - bad} passed, ${bad} failed`);
+print(pivot(cells.map(brief), ({ client, call }) => `${client} ${call}`, columns, ({ fault }) => fault));
+
+const errors = columns.flatMap((column) => cells.filter((cell) => isError(cell) && cell.fault === column));
+const clients = [...new Set(cells.map(({ client }) => client))];
+if (errors.length > 0) print(pivot(errors, ({ fault }) => fault, clients, ({ client }) => client));
+
+const bad = cells.filter(({ saw }) => saw === failed).length;
+console.log(`${cells.length} cells, ${bad} failed`);

@@ -269,28 +269,42 @@ func (m *matrix) checkFailedOver(t *testing.T, name string, a ask) {
 	m.checkSent(t, m.rig.b, due, name)
 }
 
-// testBroken tests streams that end after the client has got a part of them.
+// testBroken tests streams that break off after the client has got a part of
+// them.
 func (m *matrix) testBroken(t *testing.T, name string) {
-	ends := map[string]func(http.ResponseWriter){"cut: reset": reset, "cut: clean end": func(http.ResponseWriter) {}}
+	ends := map[string]func(http.ResponseWriter, wireCall){
+		"error event late": func(w http.ResponseWriter, c wireCall) { send(w, c.Error[len(c.Error)-1:]) },
+		"cut: reset":       func(w http.ResponseWriter, _ wireCall) { reset(w) },
+		"cut: clean end":   func(http.ResponseWriter, wireCall) {},
+	}
 	for fault, end := range ends {
 		m.cell(t, name, fault, func(t *testing.T) string {
 			model := m.rig.newModel()
 			some := make(chan struct{})
 			received := sync.OnceFunc(func() { close(some) })
-			m.rig.a.play(m.wire.call(t, name, "a", model).cutLate(some, end))
+			due := m.wire.call(t, name, "a", model)
+			m.rig.a.play(due.cutLate(some, func(w http.ResponseWriter) { end(w, due) }))
 			got, err := m.make(t, name, ask{model: model, received: received})
 			select {
 			case <-some:
 			default:
 				t.Errorf("nothing was received before %v", err)
 			}
-			if !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Errorf("got %v and raised %v", got, err)
+			if err == nil {
+				t.Errorf("no error, but %v", got)
 			}
 			m.checkCounts(t, 1, 0)
-			return "io.ErrUnexpectedEOF"
+			return kindOf(err)
 		})
 	}
+}
+
+// kindOf names an error of a stream in the table.
+func kindOf(err error) string {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return "io.ErrUnexpectedEOF"
+	}
+	return fmt.Sprintf("%T", err)
 }
 
 // testRefused tests the requests that no channel can answer.
@@ -305,7 +319,7 @@ func (m *matrix) testRefused(t *testing.T, name string) {
 		if wait, err := strconv.Atoi(got.header.Get("Retry-After")); status == 503 && (err != nil || wait < 1 || wait > 40) {
 			t.Errorf("Retry-After is %q", got.header.Get("Retry-After"))
 		}
-		return got.kind
+		return fmt.Sprint(got.status, " ", got.kind)
 	}
 	m.cell(t, name, "unknown model", func(t *testing.T) string { return check(t, 404, ask{model: "nobodys-model"}) })
 	m.cell(t, name, "all out", func(t *testing.T) string {
@@ -323,7 +337,7 @@ func (m *matrix) testRefused(t *testing.T, name string) {
 		m.rig.a.play(m.wire.Refusal.play())
 		got := m.checkRaised(t, name, m.wire.Refusal.Status, ask{model: m.rig.newModel()})
 		m.checkCounts(t, 1, 0)
-		return got.kind
+		return fmt.Sprint(got.status, " ", got.kind)
 	})
 }
 

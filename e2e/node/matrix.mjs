@@ -24,7 +24,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 
 import { clientKey, cleanUp, freePorts, prepare, serve, undoAll } from './gateway.mjs';
 import { json, Upstream } from './upstream.mjs';
-import { answer, cutEarly, cutLate, fill, read, stream } from './wire.mjs';
+import { answer, cutEarly, cutLate, events, fill, read, stream } from './wire.mjs';
 
 const caddyfile = readFileSync(new URL('../wire/Caddyfile', import.meta.url), 'utf8');
 
@@ -213,16 +213,21 @@ async function checkFailedOver(bench, call, model, url) {
   checkSent(bench, rig.b, due, call);
 }
 
-// broken are streams that end after the client has got a part of them.
+// broken are streams that break off after the client has got a part of them.
 function broken(bench, call) {
   const { rig, wire } = bench;
-  const ends = { 'cut: reset': (res) => res.socket.resetAndDestroy(), 'cut: clean end': (res) => res.end() };
+  const ends = {
+    'error event late': (res, due) => res.end(events(wire, due.error.slice(-1))[0]),
+    'cut: reset': (res) => res.socket.resetAndDestroy(),
+    'cut: clean end': (res) => res.end(),
+  };
   for (const [fault, end] of Object.entries(ends)) {
     cell(bench, call, fault, async () => {
       const model = newModel(rig);
       const got = { pieces: 0 };
       const some = new Promise((resolve) => (got.one = resolve));
-      rig.a.script = cutLate(wire, the(bench, call, 'a', model), some, end);
+      const due = the(bench, call, 'a', model);
+      rig.a.script = cutLate(wire, due, some, (res) => end(res, due));
       const err = await rejection(make(bench, call, model, { received: () => got.one(++got.pieces) }));
       assert.ok(got.pieces > 0, `nothing was received before ${err}`);
       assert.deepEqual([rig.a.requests.length, rig.b.requests.length], [1, 0]);
@@ -242,7 +247,7 @@ function refused(bench, call) {
       const wait = Number(client.header(err, 'retry-after'));
       assert.ok(wait >= 1 && wait <= 40, `Retry-After is ${wait}`);
     }
-    return err.constructor.name;
+    return `${status} ${err.constructor.name}`;
   };
   cell(bench, call, 'unknown model', () => check(404, 'nobodys-model'));
   cell(bench, call, 'all out', async () => {
@@ -258,7 +263,7 @@ function refused(bench, call) {
     const err = await checkRaised(bench, call, 400, newModel(rig));
     assert.ok(`${err.message} ${err.body}`.includes(messageOf(body)), `it says ${err.message}`);
     assert.deepEqual([rig.a.requests.length, rig.b.requests.length], [1, 0]);
-    return err.constructor.name;
+    return `${status} ${err.constructor.name}`;
   });
 }
 

@@ -29,7 +29,7 @@ export function fill(document, values) {
 }
 
 // events writes the events of a stream.
-function events(wire, list) {
+export function events(wire, list) {
   const separator = wire.separator ?? '\n\n';
   return list.map(({ event, data }) => {
     const text = typeof data === 'string' ? data : JSON.stringify(data);
