@@ -26,13 +26,13 @@ import (
 // buffer_total bounds the bodies of all requests together, also over a reload,
 // and is free again when they are over.
 func TestBufferTotalBoundsTheBodiesOfAllRequests(t *testing.T) {
-	p := startPair(t, "max_body 300kB", "buffer_total 500kB")
+	p := startPair(t, "max_body 30kB", "buffer_total 50kB")
 	release := make(chan struct{})
 	p.u1.Answer(func(w http.ResponseWriter, r *http.Request) {
 		<-release
 		testrig.OK(w, r)
 	})
-	body := strings.Replace(testrig.Chat("m1"), "hi", strings.Repeat("x", 250_000), 1)
+	body := strings.Replace(testrig.Chat("m1"), "hi", strings.Repeat("x", 25_000), 1)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if got := p.Do(p.Request("/v1/chat/completions", body)); got.Status != 200 {
@@ -45,7 +45,7 @@ func TestBufferTotalBoundsTheBodiesOfAllRequests(t *testing.T) {
 		if got.Status != 503 || !strings.Contains(got.Body, "gateway_busy") || got.Header.Get("Retry-After") != "1" {
 			t.Errorf("with no room left: %d %s %v", got.Status, got.Body, got.Header)
 		}
-		if err := p.Reload(p.block("max_body 300kB", "buffer_total 500kB", "retries 1")); err != nil {
+		if err := p.Reload(p.block("max_body 30kB", "buffer_total 50kB", "retries 1")); err != nil {
 			t.Fatal(err)
 		}
 	}

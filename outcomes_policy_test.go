@@ -137,7 +137,7 @@ func byQuery(s *stage, session int) *http.Request {
 }
 
 func byUser(s *stage, session int) *http.Request {
-	return s.Request("/v1/chat/completions", fmt.Sprintf(`{"user":"%d","model":"m1"}`, session))
+	return s.Request("/v1/chat/completions", fmt.Sprintf(`{"user":"%[1]d","model":"m1","prompt":"%[1]d"}`, session))
 }
 
 // byCookie tells whether who sends back the cookie that it got stays with its

@@ -183,6 +183,11 @@ func (ch *channel) status(now time.Time) channelStatus {
 	for _, model := range ch.state.doubts.suspects(ch.secondOpinion) {
 		ch.markSuspect(&s, model, now)
 	}
+	if s.State == stateDisabled {
+		for i := range s.Breakers {
+			s.Breakers[i].EffectiveWeight = 0
+		}
+	}
 	s.summarise(keys, breakers, now)
 	return s
 }

@@ -63,7 +63,7 @@ func TestAttemptsAreEventsOfTheSpan(t *testing.T) {
 	for _, e := range spans.GetSpans()[0].Events {
 		attributes := map[string]string{"event": e.Name}
 		for _, a := range e.Attributes {
-			attributes[string(a.Key)] = a.Value.Emit()
+			attributes[string(a.Key)] = a.Value.String()
 		}
 		got = append(got, attributes)
 	}

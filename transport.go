@@ -155,6 +155,7 @@ func (x *exchange) conclude(ans *answer) (*http.Response, error) {
 
 // relay returns an answer that is not a success as the response to the client.
 func (x *exchange) relay(ans *answer) *http.Response {
+	x.req.Release()
 	x.outcome = outcomeFailed
 	if ans.verdict.Verdict == verdict.Neutral {
 		x.outcome = outcomeClientFault
