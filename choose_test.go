@@ -17,11 +17,8 @@ package llmgateway
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
-	"math/rand/v2"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,103 +159,6 @@ func TestSharesOfALargeGroup(t *testing.T) {
 				t.Errorf("%d channels were drawn, want %d", len(counts), len(weights))
 			}
 		})
-	}
-}
-
-// randomGateway has channels of random priorities, chains, models and limits.
-func randomGateway(t *testing.T, rng *rand.Rand) *gateway {
-	n := 3 + rng.IntN(6)
-	return provision(t, `{"breaker":{"jitter":0},"auto_disable":{},"channels":[`+channelsJSON(n, func(i int) string {
-		s := fmt.Sprintf(`,"weight":%d,"keys":["a%d","b%d"]`, 1+rng.IntN(4), i, i)
-		if rng.IntN(2) == 0 {
-			s += fmt.Sprintf(`,"priority":%d`, rng.IntN(3))
-		}
-		if i+1 < n && rng.IntN(2) == 0 {
-			s += fmt.Sprintf(`,"backup":["c%d"]`, i+1+rng.IntN(n-i-1))
-		}
-		if rng.IntN(3) == 0 {
-			s += `,"max_requests":1`
-		}
-		if rng.IntN(4) == 0 {
-			s += `,"model_map":[{"requested":"m","upstream":"up"}]`
-		}
-		return s
-	})+`]}`)
-}
-
-// upset brings the channel into a random state.
-func (ch *channel) upset(rng *rand.Rand, now time.Time) {
-	model, _ := ch.models.upstream("m")
-	keys := ch.keys.All()
-	switch rng.IntN(10) {
-	case 0:
-		ch.fail(model, 3, now)
-	case 1, 2:
-		ch.fail(model, 5, now.Add(-time.Duration(rng.IntN(8))*time.Minute)) // open, or due
-	case 3: // a probe in flight
-		ch.fail(model, 5, now.Add(-6*time.Minute))
-		var p breaker.Permit
-		ch.state.breakers.Admit(&p, model, now, false)
-	case 4:
-		ch.state.breakers.Pause(model, now, now.Add(time.Minute))
-	case 5:
-		ch.keys.Limited(keys[rng.IntN(2)], model, now, time.Minute)
-	case 6:
-		for _, k := range keys[rng.IntN(2):] {
-			ch.keys.Refused(k, now, now)
-		}
-	case 7:
-		ch.state.inFlight.Add(1)
-	case 8:
-		ch.state.disables.Disable("", now, time.Time{}, "scripted")
-	}
-}
-
-// What explain calls the first usable group is what the next request may be
-// sent to, and what it calls a probe will be one.
-func TestExplainAgreesWithTheNextRequest(t *testing.T) {
-	const rounds, draws = 300, 40
-	early := 0
-	for seed := range uint64(rounds) {
-		rng := rand.New(rand.NewPCG(seed, 1))
-		gw, now := randomGateway(t, rng), time.Now()
-		for _, ch := range gw.channels {
-			ch.upset(rng, now)
-		}
-		explained := gw.explain(gw.asking(t, "m").req, "/v1/chat/completions", now)
-		want := make(map[string]bool) // by channel: is it a probe
-		group := -1
-		for _, c := range explained.Candidates {
-			if c.Usable && (group < 0 || c.Group == group) {
-				want[c.Channel], group = c.Probe, c.Group
-			}
-		}
-		x := gw.asking(t, "m")
-		x.choose(now)
-		var pool []string
-		for _, i := range x.pool {
-			pool = append(pool, x.cands[i].name)
-		}
-		if isEarly := len(pool) == 0 && len(want) > 0; isEarly {
-			early++
-		} else if names := slices.Sorted(maps.Keys(want)); !slices.Equal(names, slices.Sorted(slices.Values(pool))) {
-			t.Fatalf("seed %d: explained %v, the policy picks from %v", seed, names, pool)
-		}
-		for range draws {
-			x := gw.asking(t, "m")
-			if got := x.next(); got != (len(want) > 0) {
-				t.Fatalf("seed %d: a channel was found: %v, explained %v", seed, got, want)
-			} else if got {
-				probe, ok := want[x.current.ch.name]
-				if !ok || x.current.permit.Probe() != probe {
-					t.Fatalf("seed %d: %s was taken, probe %v; explained %v", seed, x.current.ch.name, x.current.permit.Probe(), want)
-				}
-			}
-			x.finish()
-		}
-	}
-	if early == 0 {
-		t.Error("no state with an early probe came up")
 	}
 }
 
