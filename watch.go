@@ -190,7 +190,7 @@ func (b *watchedBody) judge(err error, now time.Time) (r verdict.Result, whole b
 // had been the answer's.
 func (b *watchedBody) judgeFailure(now time.Time) verdict.Result {
 	f := b.watcher.Failure()
-	r := verdict.OfStreamError(b.a.ch.preset.ID, f.Code, f.Type, f.Message, f.Status, now)
+	r := verdict.OfStreamError(b.a.ch.preset.ID, b.a.x.dialect, f.Code, f.Type, f.Message, f.Status, now)
 	if b.a.ch.auth.passthrough {
 		return ofClientsCredential(r)
 	}

@@ -62,6 +62,6 @@ func BenchmarkError(b *testing.B) {
 func BenchmarkStreamError(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		OfStreamError("anthropic", "", "overloaded_error", "Overloaded", 0, now)
+		OfStreamError("anthropic", dialect.Anthropic, "", "overloaded_error", "Overloaded", 0, now)
 	}
 }

@@ -217,7 +217,7 @@ func (f *fixture) judged() (string, Result) {
 	case stream.Complete:
 		return "success", r
 	case stream.Failed:
-		r = OfStreamError(f.provider, e.Code, e.Type, e.Message, e.Status, f.answer.Now)
+		r = OfStreamError(f.provider, f.answer.Dialect, e.Code, e.Type, e.Message, e.Status, f.answer.Now)
 		return brief(r), r
 	}
 	return ending.String(), r
@@ -297,7 +297,7 @@ func TestFixturesNeedEveryRule(t *testing.T) {
 			if e == nil {
 				continue
 			}
-			c = innerCandidate(f.provider, e.Code, e.Type, e.Message, e.Status, f.answer.Now)
+			c = innerCandidate(f.provider, f.answer.Dialect, e.Code, e.Type, e.Message, e.Status, f.answer.Now)
 		}
 		if r := c.rule(); r != nil {
 			note(r, &c)

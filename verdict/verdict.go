@@ -184,8 +184,8 @@ func ofRedirect(a Answer) Result {
 // 200, by the same rules. The status is the one that the error claims, 0 if it
 // claims none. Such a request may be tried elsewhere unless a rule knows the
 // fault to be the client's.
-func OfStreamError(provider, code, typ, message string, status int, now time.Time) Result {
-	c := innerCandidate(provider, code, typ, message, status, now)
+func OfStreamError(provider string, d dialect.Dialect, code, typ, message string, status int, now time.Time) Result {
+	c := innerCandidate(provider, d, code, typ, message, status, now)
 	r := c.judge()
 	r.Warn = ""
 	if !r.Recognised {
@@ -196,12 +196,12 @@ func OfStreamError(provider, code, typ, message string, status int, now time.Tim
 	return r
 }
 
-func innerCandidate(provider, code, typ, message string, status int, now time.Time) candidate {
+func innerCandidate(provider string, d dialect.Dialect, code, typ, message string, status int, now time.Time) candidate {
 	if status < 400 || status > 599 {
 		status = 0
 	}
 	return candidate{
-		provider: provider, status: status, hasModel: true, now: now, inner: true,
+		provider: provider, family: family(d), status: status, hasModel: true, now: now, inner: true,
 		facts: factsOf(code, typ, message),
 	}
 }

@@ -241,7 +241,7 @@ func TestErrorsInsideA200(t *testing.T) {
 		{"x", "insufficient_system_resource", "finish_reason", "", 0, asFailure, "error in body insufficient_system_resource"},
 	}
 	for _, tt := range tests {
-		r := OfStreamError(tt.provider, tt.code, tt.typ, tt.message, tt.status, now)
+		r := OfStreamError(tt.provider, dialect.None, tt.code, tt.typ, tt.message, tt.status, now)
 		if brief(r) != tt.want || r.Reason != tt.reason || r.Warn != "" {
 			t.Errorf("%+v: %s, %q", tt, brief(r), r.Reason)
 		}
@@ -308,6 +308,6 @@ func FuzzOfAnswer(f *testing.F) {
 		if r.Pause < 0 || r.Pause > time.Hour || len(r.Reason) > 100 || strings.ContainsAny(r.Code, " \n\"") {
 			t.Errorf("%+v", r)
 		}
-		OfStreamError(provider, hint, body, body, status, now)
+		OfStreamError(provider, dialect.None, hint, body, body, status, now)
 	})
 }

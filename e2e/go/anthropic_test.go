@@ -23,143 +23,145 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 )
 
-// The official Anthropic client.
 func TestAnthropic(t *testing.T) {
-	testMatrix(t, &client{
-		name: "anthropic (Go)",
-		wire: "anthropic",
-		calls: map[string]call{
-			"chat":         anthropicChat,
-			"chat stream":  anthropicChatStream,
-			"tools":        anthropicTools,
-			"tools stream": anthropicToolsStream,
-			"image input":  anthropicImageInput,
-			"token count":  anthropicTokenCount,
-			"models":       anthropicModels,
-		},
-		read: func(err error) (reply, bool) {
-			e, ok := errors.AsType[*anthropic.Error](err)
-			if !ok {
-				return reply{}, false
+	runMatrix(t, client{
+		name: "anthropic (Go)", api: "anthropic", calls: anthropicCalls(),
+		raised: func(err error) raised {
+			var e *anthropic.Error
+			if !errors.As(err, &e) {
+				return raised{}
 			}
-			var body struct{ Error struct{ Type string } }
-			if err := json.Unmarshal([]byte(e.RawJSON()), &body); err != nil {
-				return reply{}, false
-			}
-			return reply{kind: "*anthropic.Error", status: e.StatusCode, code: body.Error.Type, header: e.Response.Header}, true
+			return raised{e.StatusCode, e.Response.Header, string(e.Type()) + ": " + e.RawJSON()}
 		},
-		codes: map[int]string{400: "invalid_request_error", 404: "not_found_error", 413: "request_too_large", 503: "overloaded_error"},
+		code: map[int]string{
+			400: "invalid_request_error", 404: "not_found_error", 413: "request_too_large", 500: "api_error",
+		},
 	})
 }
 
-// toolCall is a call that a model wants to be made.
-type toolCall struct {
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"`
+func anthropicCalls() []call {
+	return []call{
+		{name: "chat", answer: "chat", run: anthropicChat(textBlock)},
+		{name: "chat, streamed", stream: "chat", sends: []string{`"stream":true`}, run: anthropicChatStream},
+		{name: "tool call", answer: "tools", sends: []string{`"lookup"`}, run: anthropicTool},
+		{name: "tool call, streamed", stream: "tools", sends: []string{`"lookup"`}, run: anthropicToolStream},
+		{name: "image as input", answer: "chat", sends: []string{image}, run: anthropicChat(imageBlocks)},
+		{name: "count tokens", answer: "count tokens", run: anthropicCount},
+		{name: "model list", answer: "models", modelless: true, run: anthropicModels},
+	}
 }
 
-func anthropicClient(a ask) anthropic.Client {
-	opts := []option.RequestOption{option.WithBaseURL(a.url), option.WithAPIKey(clientKey), option.WithHTTPClient(a.http)}
-	if !a.retry {
+func anthropicClient(s session) anthropic.Client {
+	opts := []option.RequestOption{option.WithBaseURL(s.url), option.WithAPIKey(clientKey), option.WithHTTPClient(s.http)}
+	if !s.retries {
 		opts = append(opts, option.WithMaxRetries(0))
-	}
-	for name, value := range a.headers {
-		opts = append(opts, option.WithHeader(name, value))
 	}
 	return anthropic.NewClient(opts...)
 }
 
-func anthropicParams(a ask, more ...anthropic.ContentBlockParamUnion) anthropic.MessageNewParams {
-	blocks := append(more, anthropic.NewTextBlock(a.text))
+func textBlock(text string) []anthropic.ContentBlockParamUnion {
+	return []anthropic.ContentBlockParamUnion{anthropic.NewTextBlock(text)}
+}
+
+func imageBlocks(text string) []anthropic.ContentBlockParamUnion {
+	return append(textBlock(text), anthropic.NewImageBlockBase64("image/png", image))
+}
+
+func messageParams(a args, blocks []anthropic.ContentBlockParamUnion) anthropic.MessageNewParams {
 	return anthropic.MessageNewParams{
-		Model:     anthropic.Model(a.model),
-		MaxTokens: 100,
-		Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(blocks...)},
+		Model: anthropic.Model(a.model), MaxTokens: 9,
+		Messages: []anthropic.MessageParam{anthropic.NewUserMessage(blocks...)},
 	}
 }
 
-func anthropicToolParams(a ask) anthropic.MessageNewParams {
-	p := anthropicParams(a)
-	schema := anthropic.ToolInputSchemaParam{Properties: map[string]any{"city": map[string]any{"type": "string"}}}
-	p.Tools = []anthropic.ToolUnionParam{anthropic.ToolUnionParamOfTool(schema, "weather")}
-	return p
+func messageToolParams(a args) anthropic.MessageNewParams {
+	params := messageParams(a, textBlock(a.text))
+	schema := anthropic.ToolInputSchemaParam{Properties: map[string]any{"by": map[string]any{"type": "string"}}}
+	params.Tools = []anthropic.ToolUnionParam{anthropic.ToolUnionParamOfTool(schema, "lookup")}
+	return params
 }
 
-// anthropicAsk makes a message and returns its first block.
-func anthropicAsk(t *testing.T, a ask, p anthropic.MessageNewParams) (anthropic.ContentBlockUnion, error) {
-	c := anthropicClient(a)
-	m, err := c.Messages.New(t.Context(), p)
-	if err != nil {
-		return anthropic.ContentBlockUnion{}, err
+func anthropicChat(blocks func(string) []anthropic.ContentBlockParamUnion) func(session, args) (string, error) {
+	return func(s session, a args) (string, error) {
+		client := anthropicClient(s)
+		answer, err := client.Messages.New(s.t.Context(), messageParams(a, blocks(a.text)))
+		if err != nil {
+			return "", err
+		}
+		return by(s.t, answer.Content[0].Text), nil
 	}
-	return m.Content[0], nil
 }
 
-// anthropicStream reads a message that is streamed, and returns its first block.
-func anthropicStream(t *testing.T, a ask, p anthropic.MessageNewParams) (anthropic.ContentBlockUnion, error) {
-	c := anthropicClient(a)
-	stream := c.Messages.NewStreaming(t.Context(), p)
+// readMessage returns the message that the events of a stream make.
+func readMessage(s session, a args, params anthropic.MessageNewParams) (anthropic.Message, error) {
+	client := anthropicClient(s)
+	stream := client.Messages.NewStreaming(s.t.Context(), params)
 	defer stream.Close()
-	var m anthropic.Message
+	var message anthropic.Message
 	for stream.Next() {
 		event := stream.Current()
-		if err := m.Accumulate(event); err != nil {
-			t.Errorf("an event that does not fit: %v", err)
-		}
 		if event.Type == "content_block_delta" {
-			a.received()
+			a.seen()
+		}
+		if err := message.Accumulate(event); err != nil {
+			return message, err
 		}
 	}
-	if err := stream.Err(); err != nil {
-		return anthropic.ContentBlockUnion{}, err
-	}
-	return m.Content[0], nil
+	return message, stream.Err()
 }
 
-func anthropicText(block anthropic.ContentBlockUnion, err error) (any, error) {
-	return block.Text, err
-}
-
-func anthropicToolCall(block anthropic.ContentBlockUnion, err error) (any, error) {
-	return toolCall{block.Name, block.Input}, err
-}
-
-func anthropicChat(t *testing.T, a ask) (any, error) {
-	return anthropicText(anthropicAsk(t, a, anthropicParams(a)))
-}
-
-func anthropicChatStream(t *testing.T, a ask) (any, error) {
-	return anthropicText(anthropicStream(t, a, anthropicParams(a)))
-}
-
-func anthropicTools(t *testing.T, a ask) (any, error) {
-	return anthropicToolCall(anthropicAsk(t, a, anthropicToolParams(a)))
-}
-
-func anthropicToolsStream(t *testing.T, a ask) (any, error) {
-	return anthropicToolCall(anthropicStream(t, a, anthropicToolParams(a)))
-}
-
-func anthropicImageInput(t *testing.T, a ask) (any, error) {
-	return anthropicText(anthropicAsk(t, a, anthropicParams(a, anthropic.NewImageBlockBase64("image/png", image))))
-}
-
-func anthropicTokenCount(t *testing.T, a ask) (any, error) {
-	c := anthropicClient(a)
-	p := anthropicParams(a)
-	count, err := c.Messages.CountTokens(t.Context(), anthropic.MessageCountTokensParams{Model: p.Model, Messages: p.Messages})
+func anthropicChatStream(s session, a args) (string, error) {
+	message, err := readMessage(s, a, messageParams(a, textBlock(a.text)))
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return count.InputTokens, nil
+	return by(s.t, message.Content[0].Text), nil
 }
 
-func anthropicModels(t *testing.T, a ask) (any, error) {
-	c := anthropicClient(a)
-	var ids []string
-	pages := c.Models.ListAutoPaging(t.Context(), anthropic.ModelListParams{})
-	for pages.Next() {
-		ids = append(ids, pages.Current().ID)
+func anthropicTool(s session, a args) (string, error) {
+	client := anthropicClient(s)
+	answer, err := client.Messages.New(s.t.Context(), messageToolParams(a))
+	if err != nil {
+		return "", err
 	}
-	return ids, pages.Err()
+	return toolUse(s, answer.Content[0])
+}
+
+func anthropicToolStream(s session, a args) (string, error) {
+	message, err := readMessage(s, a, messageToolParams(a))
+	if err != nil {
+		return "", err
+	}
+	return toolUse(s, message.Content[0])
+}
+
+// toolUse returns the name of the upstream from what a tool is called with.
+func toolUse(s session, block anthropic.ContentBlockUnion) (string, error) {
+	if block.Type != "tool_use" || block.Name != "lookup" {
+		s.t.Errorf("the block is %s", block.RawJSON())
+	}
+	var input struct{ By string }
+	err := json.Unmarshal(block.Input, &input)
+	return input.By, err
+}
+
+func anthropicCount(s session, a args) (string, error) {
+	client := anthropicClient(s)
+	count, err := client.Messages.CountTokens(s.t.Context(), anthropic.MessageCountTokensParams{
+		Model:    anthropic.Model(a.model),
+		Messages: []anthropic.MessageParam{anthropic.NewUserMessage(textBlock(a.text)...)},
+	})
+	if err != nil {
+		return "", err
+	}
+	return string(rune(count.InputTokens)), nil
+}
+
+func anthropicModels(s session, _ args) (string, error) {
+	client := anthropicClient(s)
+	page, err := client.Models.List(s.t.Context(), anthropic.ModelListParams{})
+	if err != nil {
+		return "", err
+	}
+	return by(s.t, page.Data[0].ID), nil
 }

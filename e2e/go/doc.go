@@ -12,7 +12,6 @@
 // See the License for the specific language governing permissions and
 // limitations under the License.
 
-// Package e2e holds the end-to-end tests with official Go clients, unmodified,
-// against a Caddy whose channels fail. It has a module of its own so that users
-// of the gateway do not inherit the clients.
+// Package e2e has only tests: of the official Go clients, unmodified, against a
+// Caddy with an llm_gateway between them and scripted upstreams.
 package e2e

@@ -15,205 +15,229 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
-	"github.com/openai/openai-go/v3/shared"
 )
 
-// The official OpenAI client.
 func TestOpenAI(t *testing.T) {
-	testMatrix(t, &client{
-		name: "openai (Go)",
-		wire: "openai",
-		calls: map[string]call{
-			"chat":             openAIChat,
-			"chat stream":      openAIChatStream,
-			"tools":            openAITools,
-			"tools stream":     openAIToolsStream,
-			"responses":        openAIResponses,
-			"responses stream": openAIResponsesStream,
-			"image input":      openAIImageInput,
-			"image generation": openAIImageGeneration,
-			"audio upload":     openAIAudioUpload,
-			"embeddings":       openAIEmbeddings,
-			"models":           openAIModels,
-		},
-		read: func(err error) (reply, bool) {
-			e, ok := errors.AsType[*openai.Error](err)
-			if !ok {
-				return reply{}, false
+	runMatrix(t, client{
+		name: "openai (Go)", api: "openai", path: "/v1", calls: openAICalls(),
+		raised: func(err error) raised {
+			var e *openai.Error
+			if !errors.As(err, &e) {
+				return raised{}
 			}
-			return reply{kind: "*openai.Error", status: e.StatusCode, code: e.Code, header: e.Response.Header}, true
+			return raised{e.StatusCode, e.Response.Header, e.Code + ": " + e.Message}
 		},
-		codes: map[int]string{400: "invalid_request", 404: "model_not_found", 413: "request_too_large", 503: "no_channel_available"},
+		code: map[int]string{
+			404: "model_not_found", 413: "request_too_large", 503: "no_channel_available",
+		},
 	})
 }
 
-func openAIClient(a ask) openai.Client {
-	opts := []option.RequestOption{option.WithBaseURL(a.url + "/v1"), option.WithAPIKey(clientKey), option.WithHTTPClient(a.http)}
-	if !a.retry {
-		opts = append(opts, option.WithMaxRetries(0))
+func openAICalls() []call {
+	return []call{
+		{name: "chat", answer: "chat", run: openAIChat(plainText)},
+		{name: "chat, streamed", stream: "chat", sends: []string{`"stream":true`}, run: openAIChatStream},
+		{name: "tool call", answer: "tools", sends: []string{`"lookup"`}, run: openAITool},
+		{name: "tool call, streamed", stream: "tools", sends: []string{`"lookup"`}, run: openAIToolStream},
+		{name: "image as input", answer: "chat", sends: []string{image}, run: openAIChat(withImage)},
+		{name: "responses", answer: "responses", run: openAIResponses},
+		{name: "responses, streamed", stream: "responses", run: openAIResponsesStream},
+		{name: "embeddings", answer: "embeddings", run: openAIEmbeddings},
+		{name: "image generation", answer: "image generation", run: openAIImage},
+		{name: "audio upload", answer: "transcription", sends: []string{"bytes of speech"}, run: openAIAudio},
+		{name: "model list", answer: "models", modelless: true, run: openAIModels},
 	}
-	for name, value := range a.headers {
-		opts = append(opts, option.WithHeader(name, value))
+}
+
+func openAIClient(s session) openai.Client {
+	opts := []option.RequestOption{option.WithBaseURL(s.url), option.WithAPIKey(clientKey), option.WithHTTPClient(s.http)}
+	if !s.retries {
+		opts = append(opts, option.WithMaxRetries(0))
 	}
 	return openai.NewClient(opts...)
 }
 
-func openAIChatParams(a ask) openai.ChatCompletionNewParams {
-	return openai.ChatCompletionNewParams{
-		Model:    a.model,
-		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(a.text)},
-	}
+func plainText(text string) openai.ChatCompletionMessageParamUnion { return openai.UserMessage(text) }
+
+func withImage(text string) openai.ChatCompletionMessageParamUnion {
+	return openai.UserMessage([]openai.ChatCompletionContentPartUnionParam{
+		openai.TextContentPart(text),
+		openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: "data:image/png;base64," + image}),
+	})
 }
 
-func openAIToolParams(a ask) openai.ChatCompletionNewParams {
-	p := openAIChatParams(a)
-	p.Tools = []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-		Name:       "weather",
-		Parameters: shared.FunctionParameters{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}},
+func chatParams(a args, message openai.ChatCompletionMessageParamUnion) openai.ChatCompletionNewParams {
+	return openai.ChatCompletionNewParams{Model: a.model, Messages: []openai.ChatCompletionMessageParamUnion{message}}
+}
+
+func toolParams(a args) openai.ChatCompletionNewParams {
+	params := chatParams(a, plainText(a.text))
+	params.Tools = []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
+		Name:       "lookup",
+		Parameters: openai.FunctionParameters{"type": "object", "properties": map[string]any{"by": map[string]any{"type": "string"}}},
 	})}
-	return p
+	return params
 }
 
-// openAIAsk makes a chat completion.
-func openAIAsk(t *testing.T, a ask, p openai.ChatCompletionNewParams) (openai.ChatCompletionMessage, error) {
-	c := openAIClient(a)
-	completion, err := c.Chat.Completions.New(t.Context(), p)
-	if err != nil {
-		return openai.ChatCompletionMessage{}, err
-	}
-	return completion.Choices[0].Message, nil
-}
-
-// openAIStream reads a chat completion that is streamed.
-func openAIStream(t *testing.T, a ask, p openai.ChatCompletionNewParams) (openai.ChatCompletionMessage, error) {
-	c := openAIClient(a)
-	stream := c.Chat.Completions.NewStreaming(t.Context(), p)
-	defer stream.Close()
-	var sum openai.ChatCompletionAccumulator
-	for stream.Next() {
-		chunk := stream.Current()
-		if !sum.AddChunk(chunk) {
-			t.Errorf("a chunk that does not fit: %v", chunk.RawJSON())
+func openAIChat(message func(string) openai.ChatCompletionMessageParamUnion) func(session, args) (string, error) {
+	return func(s session, a args) (string, error) {
+		client := openAIClient(s)
+		answer, err := client.Chat.Completions.New(s.t.Context(), chatParams(a, message(a.text)))
+		if err != nil {
+			return "", err
 		}
-		if delta := chunk.Choices[0].Delta; delta.Content != "" || len(delta.ToolCalls) > 0 {
-			a.received()
+		return by(s.t, answer.Choices[0].Message.Content), nil
+	}
+}
+
+// readChat returns what pick finds in the chunks of a chat.
+func readChat(s session, a args, params openai.ChatCompletionNewParams, pick func(openai.ChatCompletionChunkChoiceDelta) string) (string, error) {
+	client := openAIClient(s)
+	stream := client.Chat.Completions.NewStreaming(s.t.Context(), params)
+	defer stream.Close()
+	var all strings.Builder
+	for stream.Next() {
+		for _, choice := range stream.Current().Choices {
+			piece := pick(choice.Delta)
+			if piece != "" {
+				a.seen()
+			}
+			all.WriteString(piece)
+		}
+	}
+	return all.String(), stream.Err()
+}
+
+func openAIChatStream(s session, a args) (string, error) {
+	text, err := readChat(s, a, chatParams(a, plainText(a.text)), func(delta openai.ChatCompletionChunkChoiceDelta) string {
+		return delta.Content
+	})
+	if err != nil {
+		return text, err
+	}
+	return by(s.t, text), nil
+}
+
+func openAITool(s session, a args) (string, error) {
+	client := openAIClient(s)
+	answer, err := client.Chat.Completions.New(s.t.Context(), toolParams(a))
+	if err != nil {
+		return "", err
+	}
+	called := answer.Choices[0].Message.ToolCalls[0].Function
+	if called.Name != "lookup" {
+		s.t.Errorf("the tool is %q", called.Name)
+	}
+	return argument(called.Arguments)
+}
+
+func openAIToolStream(s session, a args) (string, error) {
+	arguments, err := readChat(s, a, toolParams(a), func(delta openai.ChatCompletionChunkChoiceDelta) string {
+		if len(delta.ToolCalls) == 0 {
+			return ""
+		}
+		return delta.ToolCalls[0].Function.Arguments
+	})
+	if err != nil {
+		return arguments, err
+	}
+	return argument(arguments)
+}
+
+// argument returns the name of the upstream from a tool's arguments.
+func argument(arguments string) (string, error) {
+	var got struct{ By string }
+	err := json.Unmarshal([]byte(arguments), &got)
+	return got.By, err
+}
+
+func responseParams(a args) responses.ResponseNewParams {
+	return responses.ResponseNewParams{
+		Model: a.model,
+		Input: responses.ResponseNewParamsInputUnion{OfString: param.NewOpt(a.text)},
+	}
+}
+
+func openAIResponses(s session, a args) (string, error) {
+	client := openAIClient(s)
+	answer, err := client.Responses.New(s.t.Context(), responseParams(a))
+	if err != nil {
+		return "", err
+	}
+	return by(s.t, answer.OutputText()), nil
+}
+
+func openAIResponsesStream(s session, a args) (string, error) {
+	client := openAIClient(s)
+	stream := client.Responses.NewStreaming(s.t.Context(), responseParams(a))
+	defer stream.Close()
+	var all strings.Builder
+	for stream.Next() {
+		if event := stream.Current(); event.Type == "response.output_text.delta" {
+			a.seen()
+			all.WriteString(event.Delta)
 		}
 	}
 	if err := stream.Err(); err != nil {
-		return openai.ChatCompletionMessage{}, err
+		return all.String(), err
 	}
-	return sum.Choices[0].Message, nil
+	return by(s.t, all.String()), nil
 }
 
-func openAIToolCall(m openai.ChatCompletionMessage, err error) (any, error) {
+func openAIEmbeddings(s session, a args) (string, error) {
+	client := openAIClient(s)
+	answer, err := client.Embeddings.New(s.t.Context(), openai.EmbeddingNewParams{
+		Model: a.model, Input: openai.EmbeddingNewParamsInputUnion{OfString: param.NewOpt(a.text)},
+	})
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	f := m.ToolCalls[0].Function
-	return toolCall{f.Name, json.RawMessage(f.Arguments)}, nil
-}
-
-func openAIChat(t *testing.T, a ask) (any, error) {
-	m, err := openAIAsk(t, a, openAIChatParams(a))
-	return m.Content, err
-}
-
-func openAIChatStream(t *testing.T, a ask) (any, error) {
-	m, err := openAIStream(t, a, openAIChatParams(a))
-	return m.Content, err
-}
-
-func openAITools(t *testing.T, a ask) (any, error) {
-	return openAIToolCall(openAIAsk(t, a, openAIToolParams(a)))
-}
-
-func openAIToolsStream(t *testing.T, a ask) (any, error) {
-	return openAIToolCall(openAIStream(t, a, openAIToolParams(a)))
-}
-
-func openAIResponseParams(a ask) responses.ResponseNewParams {
-	return responses.ResponseNewParams{
-		Model: a.model,
-		Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(a.text)},
+	if vector := answer.Data[0].Embedding; !reflect.DeepEqual(vector, []float64{0.5, -1.25, 3}) {
+		s.t.Errorf("the vector is %v", vector)
 	}
+	return by(s.t, answer.Model), nil
 }
 
-func openAIResponses(t *testing.T, a ask) (any, error) {
-	c := openAIClient(a)
-	res, err := c.Responses.New(t.Context(), openAIResponseParams(a))
+func openAIImage(s session, a args) (string, error) {
+	client := openAIClient(s)
+	answer, err := client.Images.Generate(s.t.Context(), openai.ImageGenerateParams{Model: a.model, Prompt: a.text})
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return res.OutputText(), nil
-}
-
-func openAIResponsesStream(t *testing.T, a ask) (any, error) {
-	c := openAIClient(a)
-	stream := c.Responses.NewStreaming(t.Context(), openAIResponseParams(a))
-	defer stream.Close()
-	var text string
-	for stream.Next() {
-		if delta := stream.Current().Delta; delta != "" {
-			text += delta
-			a.received()
-		}
+	if answer.Data[0].B64JSON != image {
+		s.t.Errorf("the image is %q", answer.Data[0].B64JSON)
 	}
-	return text, stream.Err()
+	return by(s.t, answer.Data[0].RevisedPrompt), nil
 }
 
-func openAIImageInput(t *testing.T, a ask) (any, error) {
-	p := openAIChatParams(a)
-	picture := openai.ChatCompletionContentPartImageImageURLParam{URL: "data:image/png;base64," + image}
-	p.Messages = []openai.ChatCompletionMessageParamUnion{openai.UserMessage(
-		[]openai.ChatCompletionContentPartUnionParam{openai.ImageContentPart(picture), openai.TextContentPart(a.text)})}
-	m, err := openAIAsk(t, a, p)
-	return m.Content, err
-}
-
-func openAIImageGeneration(t *testing.T, a ask) (any, error) {
-	c := openAIClient(a)
-	res, err := c.Images.Generate(t.Context(), openai.ImageGenerateParams{Model: a.model, Prompt: a.text})
+func openAIAudio(s session, a args) (string, error) {
+	client := openAIClient(s)
+	answer, err := client.Audio.Transcriptions.New(s.t.Context(), openai.AudioTranscriptionNewParams{
+		File:   openai.File(strings.NewReader("bytes of speech"), "speech.wav", "audio/wav"),
+		Model:  a.model,
+		Prompt: param.NewOpt(a.text),
+	})
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return []string{res.Data[0].B64JSON, res.Data[0].RevisedPrompt}, nil
+	return by(s.t, answer.Text), nil
 }
 
-func openAIAudioUpload(t *testing.T, a ask) (any, error) {
-	c := openAIClient(a)
-	file := openai.File(bytes.NewReader(audio), "speech.wav", "audio/wav")
-	p := openai.AudioTranscriptionNewParams{Model: a.model, File: file, Prompt: openai.String(a.text)}
-	res, err := c.Audio.Transcriptions.New(t.Context(), p)
+func openAIModels(s session, _ args) (string, error) {
+	client := openAIClient(s)
+	page, err := client.Models.List(s.t.Context())
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return res.Text, nil
-}
-
-func openAIEmbeddings(t *testing.T, a ask) (any, error) {
-	c := openAIClient(a)
-	input := openai.EmbeddingNewParamsInputUnion{OfString: openai.String(a.text)}
-	res, err := c.Embeddings.New(t.Context(), openai.EmbeddingNewParams{Model: a.model, Input: input})
-	if err != nil {
-		return nil, err
-	}
-	return []any{res.Data[0].Embedding, res.Model}, nil
-}
-
-func openAIModels(t *testing.T, a ask) (any, error) {
-	c := openAIClient(a)
-	var ids []string
-	pages := c.Models.ListAutoPaging(t.Context())
-	for pages.Next() {
-		ids = append(ids, pages.Current().ID)
-	}
-	return ids, pages.Err()
+	return by(s.t, page.Data[0].ID), nil
 }

@@ -15,152 +15,105 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 )
 
-// wire is the wire format of one provider, as ../wire has it for the suites of
-// every language.
+// wire is what a provider answers, as written in ../wire.
 type wire struct {
-	Provider string
-	Base     string
-	Key      struct{ Header, Prefix string }
-	Calls    map[string]json.RawMessage // each a wireCall
-	Faults   map[string]wireError
-	Refusal  wireError
+	Provider    string
+	Base        string
+	Auth        struct{ Header, Value string }
+	Separator   string
+	Answers     map[string]json.RawMessage
+	Streams     map[string]struct{ Head, Tail, Error []json.RawMessage }
+	ErrorEvents []json.RawMessage
+	Faults      map[string]fault
 }
 
-// wireCall is what a provider answers to one kind of call: one body, or events.
-type wireCall struct {
-	Method   string // empty: POST
-	Path     string
-	Body     json.RawMessage
-	Events   []wireEvent
-	Preamble int         // how many events come before those with content
-	Error    []wireEvent // of a stream that fails at its begin
-	Value    any         // what the client reads in it
-}
-
-type wireEvent struct {
-	Event string
-	Data  json.RawMessage // a string stands for itself
-}
-
-type wireError struct {
+// fault is an error as a provider answers it.
+type fault struct {
 	Status  int
 	Headers map[string]string
 	Body    json.RawMessage
 }
 
-func readWire(t *testing.T, provider string) *wire {
+// readWire returns what the upstream of the given name answers in an API.
+func readWire(t *testing.T, api, name string) *wire {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "wire", provider+".json"))
+	text, err := os.ReadFile(filepath.Join("..", "wire", api+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := new(wire)
-	if err := json.Unmarshal(text, w); err != nil {
+	number := strconv.Itoa(int(name[0]))
+	filled := strings.NewReplacer(`"NUMBER"`, number, "NAME", name).Replace(string(text))
+	w := &wire{Separator: "\n\n"}
+	if err := json.Unmarshal([]byte(filled), w); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// call returns the wire format of a call as that channel answers it.
-func (w *wire) call(t *testing.T, name, channel, model string) wireCall {
-	t.Helper()
-	text := bytes.ReplaceAll(w.Calls[name], []byte("{channel}"), []byte(channel))
-	text = bytes.ReplaceAll(text, []byte("{model}"), []byte(model))
-	var c wireCall
-	if err := json.Unmarshal(text, &c); err != nil {
-		t.Fatalf("%s: %v", name, err)
+// answer is the script of an upstream that answers the call.
+func (w *wire) answer(c call) script {
+	if c.stream == "" {
+		return respond(http.StatusOK, nil, w.Answers[c.answer])
 	}
-	return c
+	return func(rw http.ResponseWriter, _ *http.Request) {
+		openStream(rw)
+		w.write(rw, w.Streams[c.stream].Head)
+		w.write(rw, w.Streams[c.stream].Tail)
+	}
 }
 
-func (e wireEvent) String() string {
-	data := string(e.Data)
-	var text string
-	if json.Unmarshal(e.Data, &text) == nil {
-		data = text
-	}
-	if e.Event == "" {
-		return fmt.Sprintf("data: %s\n\n", data)
-	}
-	return fmt.Sprintf("event: %s\ndata: %s\n\n", e.Event, data)
+// refuse is the script of an upstream that answers with a fault.
+func (w *wire) refuse(name string) script {
+	f := w.Faults[name]
+	return respond(f.Status, f.Headers, f.Body)
 }
 
-// whole plays the whole answer.
-func (c wireCall) whole() http.HandlerFunc {
-	if c.Events == nil {
-		return wireError{Status: http.StatusOK, Body: c.Body}.play()
-	}
-	return func(w http.ResponseWriter, _ *http.Request) { send(w, c.Events) }
-}
-
-func (e wireError) play() http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		for name, value := range e.Headers {
-			w.Header().Set(name, value)
+func respond(status int, headers map[string]string, body []byte) script {
+	return func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		for name, value := range headers {
+			rw.Header().Set(name, value)
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(e.Status)
-		w.Write(e.Body)
+		rw.WriteHeader(status)
+		_, _ = rw.Write(body) // the gateway may have left
 	}
 }
 
-// failed plays a stream that fails at its begin.
-func (c wireCall) failed() http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) { send(w, c.Error) }
+// openStream sends the head of the answer without waiting for the first event.
+func openStream(rw http.ResponseWriter) {
+	rw.Header().Set("Content-Type", "text/event-stream")
+	rw.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(rw).Flush() // the gateway may have left
 }
 
-// cutEarly breaks the answer off before anything of its content was sent.
-func (c wireCall) cutEarly() http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		if c.Events == nil {
-			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Content-Length", fmt.Sprint(len(c.Body)))
-			w.Write(c.Body[:len(c.Body)/2])
-		} else {
-			send(w, c.Events[:c.Preamble])
+// write sends events as the API frames them, each with its name where it has a
+// type.
+func (w *wire) write(rw http.ResponseWriter, events []json.RawMessage) {
+	for _, event := range events {
+		var done string
+		if json.Unmarshal(event, &done) == nil { // "[DONE]"
+			event = json.RawMessage(done)
 		}
-		reset(w)
-	}
-}
-
-// cutLate sends the first pieces of a stream's content, waits until the client
-// has received some, and ends the stream in that way.
-func (c wireCall) cutLate(received <-chan struct{}, end func(http.ResponseWriter)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		send(w, c.Events[:c.Preamble+2])
-		select {
-		case <-received:
-			end(w)
-		case <-r.Context().Done():
+		var typed struct{ Type, Object string }
+		if json.Unmarshal(event, &typed) == nil && typed.Type != "" && typed.Object == "" {
+			fmt.Fprintf(rw, "event: %s\n", typed.Type)
 		}
+		fmt.Fprintf(rw, "data: %s%s", oneLine(event), w.Separator)
 	}
+	_ = http.NewResponseController(rw).Flush() // the gateway may have left
 }
 
-// send sends the events of a stream at once.
-func send(w http.ResponseWriter, events []wireEvent) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	for _, e := range events {
-		fmt.Fprint(w, e)
-	}
-	w.(http.Flusher).Flush()
-}
-
-// reset resets the connection.
-func reset(w http.ResponseWriter) {
-	conn, _, err := w.(http.Hijacker).Hijack()
-	if err != nil {
-		panic(err)
-	}
-	conn.(*net.TCPConn).SetLinger(0)
-	conn.Close()
+// oneLine returns an event without the line breaks that ../wire may have.
+func oneLine(event json.RawMessage) string {
+	return strings.ReplaceAll(string(event), "\n", " ")
 }

@@ -22,7 +22,8 @@ import { after, before, describe, it } from 'node:test';
 
 import OpenAI, { toFile } from 'openai';
 
-import { clientKey, cleanUp, prepare, start } from './gateway.mjs';
+import { cleanUp, prepare } from './caddy.mjs';
+import { clientKey, start } from './gateway.mjs';
 import { chat, chunk, endStream, error, json, openStream, reset, stream } from './upstream.mjs';
 
 before(prepare, { timeout: 600_000 });

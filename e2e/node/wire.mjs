@@ -12,68 +12,42 @@
 // See the License for the specific language governing permissions and
 // limitations under the License.
 
-// The scripts of upstreams in the wire format of one provider, as ../wire has
-// them for the suites of every language.
+// What the providers answer, as written in ../wire, as scripts of an upstream.
 
 import { readFileSync } from 'node:fs';
 
-import { json } from './upstream.mjs';
-
-// read returns a provider's wire format.
-export const read = (provider) => JSON.parse(readFileSync(new URL(`../wire/${provider}.json`, import.meta.url)));
-
-// fill puts the values of that answer where the document has their names.
-export function fill(document, values) {
-  const text = JSON.stringify(document).replace(/\{(channel|model)\}/g, (_, name) => values[name]);
-  return JSON.parse(text);
+// readWire returns what the upstream of the given name answers in an API.
+export function readWire(api, name) {
+  const text = readFileSync(new URL(`../wire/${api}.json`, import.meta.url), 'utf8');
+  const number = name.charCodeAt(0);
+  return JSON.parse(text.replaceAll('"NUMBER"', number).replaceAll('NAME', name));
 }
 
-// events writes the events of a stream.
-export function events(wire, list) {
-  const separator = wire.separator ?? '\n\n';
-  return list.map(({ event, data }) => {
-    const text = typeof data === 'string' ? data : JSON.stringify(data);
-    return `${event ? `event: ${event}\n` : ''}data: ${text}${separator}`;
-  });
+// answer is the script of an upstream that answers the call.
+export function answer(wire, call) {
+  if (call.stream) {
+    const { head, tail } = wire.streams[call.stream];
+    return (_, res) => {
+      openStream(res);
+      for (const event of [...head, ...tail]) res.write(frame(wire, event));
+      res.end();
+    };
+  }
+  return (_, res) => {
+    res.writeHead(200, { 'content-type': 'application/json' });
+    res.end(JSON.stringify(wire.answers[call.answer]));
+  };
 }
 
-function open(res) {
+// openStream sends the head of the answer without waiting for the first event.
+export function openStream(res) {
   res.writeHead(200, { 'content-type': 'text/event-stream' });
   res.flushHeaders();
 }
 
-// answer plays the whole answer to a call.
-export function answer(wire, { body, events: list }) {
-  if (body) return json(200, body);
-  return stream(wire, list);
-}
-
-// stream plays a whole stream of these events.
-export function stream(wire, list) {
-  return (_, res) => {
-    open(res);
-    for (const text of events(wire, list)) res.write(text);
-    res.end();
-  };
-}
-
-// cutEarly breaks an answer off before anything of its content was sent.
-export function cutEarly(wire, { body, events: list, preamble }) {
-  return (_, res) => {
-    const text = body ? JSON.stringify(body) : events(wire, list.slice(0, preamble)).join('');
-    if (body) res.writeHead(200, { 'content-type': 'application/json', 'content-length': text.length });
-    else open(res);
-    res.write(body ? text.slice(0, text.length / 2) : text, () => res.socket.resetAndDestroy());
-  };
-}
-
-// cutLate sends the first pieces of a stream's content, waits until the client
-// has received some, and ends the stream in that way.
-export function cutLate(wire, { events: list, preamble }, received, end) {
-  return async (_, res) => {
-    open(res);
-    for (const text of events(wire, list.slice(0, preamble + 2))) res.write(text);
-    await received;
-    end(res);
-  };
+// frame is one event as the API sends it, with the event's name where it has a
+// type.
+export function frame(wire, event) {
+  const name = event.type && !event.object ? `event: ${event.type}\n` : '';
+  return `${name}data: ${typeof event === 'string' ? event : JSON.stringify(event)}${wire.separator ?? '\n\n'}`;
 }
