@@ -39,6 +39,10 @@ type docState struct {
 // closed reports whether a document began and all of it came.
 func (d *docState) closed() bool { return d.begun && d.depth <= 0 && !d.lex.inside }
 
+// atBase reports whether what comes next belongs to an object whose members
+// count. What stands behind the document does not.
+func (d *docState) atBase() bool { return d.base > 0 && d.depth == d.base }
+
 func (w *Watcher) writeDocument(p []byte) {
 	if rest, ok := w.doc.atOnce(p); ok {
 		p = rest
@@ -122,12 +126,12 @@ func (d *docState) marks(run []byte) {
 		case '"':
 			d.openString()
 		case ':':
-			if d.depth == d.base && d.value == nil && len(d.key) > 0 {
+			if d.atBase() && d.value == nil && len(d.key) > 0 {
 				d.value = d.fields.slot(d.key)
 				start = i + 1
 			}
 		case ',', '}', ']':
-			if d.depth == d.base {
+			if d.atBase() {
 				d.endValue(run[start:i])
 			}
 			d.afterValue(c)
@@ -153,7 +157,7 @@ func (d *docState) openNest(c byte) {
 }
 
 func (d *docState) openString() {
-	if d.depth == d.base && d.atKey {
+	if d.atBase() && d.atKey {
 		d.atKey, d.inKey = false, true
 		d.key = d.key[:0]
 	}
@@ -172,12 +176,12 @@ func (d *docState) endValue(rest []byte) {
 
 func (d *docState) afterValue(c byte) {
 	if c == ',' {
-		if d.depth == d.base {
+		if d.atBase() {
 			d.atKey, d.key = d.object, d.key[:0]
 		}
 		return
 	}
-	if c == '}' && d.depth == d.base {
+	if c == '}' && d.atBase() {
 		if d.onClose != nil {
 			d.onClose(&d.fields)
 		}

@@ -249,6 +249,7 @@ func FuzzAnySplitSameVerdict(f *testing.F) {
 		f.Add(c.body, uint8(3), uint8(c.dialect))
 	}
 	f.Add(`{"":},"usage":{"promptTokenCount":1}`, uint8(3), uint8('"'))
+	f.Add(`{"":0},"usage":{"promptTokenCount":1}0`, uint8(3), uint8('<'))
 	f.Add(`{"error":{"a":[{"b":"\\"}]}}`, uint8(1), uint8(1))
 	types := []string{sseType, jsonType, linesType, "application/vnd.amazon.eventstream"}
 	f.Fuzz(func(t *testing.T, body string, n, d uint8) {
