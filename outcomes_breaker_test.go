@@ -57,12 +57,12 @@ var breakerOutcomes = []outcome{
 			return asksAgain(s)
 		}, want: [2]string{"asked again", "not asked"}},
 	{options: "breaker half_open_weight", block: even, also: soon,
-		with: "half_open_weight 1", without: "half_open_weight 0.000000001",
+		with: "half_open_weight 0.000000001", without: "half_open_weight 1",
 		observe: func(s *stage) string {
 			failsOnce(s)
 			s.WaitState("a", "m1", "half_open")
 			return asksAgain(s)
-		}, want: [2]string{"not asked", "asked again"}},
+		}, want: [2]string{"asked again", "not asked"}},
 	{options: "breaker failure_ttl", block: quiet, also: "open_threshold 2",
 		with: "failure_ttl 1ms", without: "failure_ttl 1h",
 		observe: func(s *stage) string {
@@ -86,8 +86,8 @@ var breakerOutcomes = []outcome{
 			return due(s)
 		}, want: [2]string{"due in more than a minute", "due within a minute"}},
 	{options: "breaker jitter", block: quiet, also: "open_threshold 1\nprobe_interval 100m\nmax_probe_interval 100m",
-		with: "jitter 50", without: "jitter 0",
-		observe: varies, want: [2]string{"always the same", "varies"}},
+		with: "jitter 0", without: "jitter 50",
+		observe: varies, want: [2]string{"varies", "always the same"}},
 	{options: "breaker probe_timeout", block: quiet, also: soon,
 		with: "probe_timeout " + limit + " 1h", without: "probe_timeout 1h 1h",
 		observe: probedBy((*stage).stream), want: [2]string{"200 a", "200 ab"}},

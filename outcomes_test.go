@@ -33,7 +33,7 @@ type outcome struct {
 	// The option after its block, and the values shown: "channel auth header|query".
 	// Those of the blocks shared, breaker and auto_disable may stand at the gateway
 	// and at a channel: they are observed at both, and at both at once, where the
-	// channel's must win.
+	// channel's must win if it is written.
 	options string
 
 	block   string // of the gateway. OPTION stands for the option, CHANNEL for that of channel a
@@ -95,6 +95,9 @@ func (o outcome) trials() []trial {
 		{"without", at(o.also, o.without), "", o.want[0]},
 		{"at the gateway", at(o.also, o.with), "", o.want[1]},
 		{"at the channel", at(o.also, o.without), at("", o.with), o.want[1]},
+	}
+	if block != "shared" {
+		trials = append(trials, trial{"not said by the channel's block", at(o.also, o.with), at("", ""), o.want[1]})
 	}
 	switch back := (trial{"taken back", at(o.also, o.with), at("", o.without), o.want[0]}); {
 	case o.without == "": // there is nothing to write
