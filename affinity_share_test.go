@@ -97,7 +97,8 @@ func TestAffinityMovesOnlyWhatItMust(t *testing.T) {
 	}
 
 	key := gw.channel("c0").keys.All()[1]
-	gw.channel("c0").keys.Refused(key, now, now)
+	later := now.Add(time.Hour) // so that it is out for as long as this takes
+	gw.channel("c0").keys.Refused(key, later, later)
 	after = gw.bound(t, sessions)
 	for session, to := range before {
 		if moved := after[session] != to; moved != (to == "c0 "+key.ID()) {

@@ -208,7 +208,7 @@ func TestTransportErrorsFailOver(t *testing.T) {
 		"forbidden, no code": testrig.Fail(403, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := startPair(t, "header_timeout 300ms 300ms")
+			p := startPair(t, "header_timeout 2s 2s")
 			p.u1.Answer(upstream)
 			got := p.Chat("m1")
 			if got.Status != 200 || got.Body != testrig.Completion || got.Header.Get("Link") != "" {

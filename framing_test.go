@@ -178,7 +178,7 @@ func TestUpstreamsThatStallAreLeft(t *testing.T) {
 		"headers, then pings only": {raw(head, say(": ping\n\n")), "first_token_timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := startPair(t, "header_timeout 300ms 300ms", "idle_timeout 300ms", "first_token_timeout 500ms")
+			p := startPair(t, "header_timeout 1s 1s", "idle_timeout 1s", "first_token_timeout 1500ms")
 			p.u1.Answer(c.answer)
 			got := p.Do(p.Request("/v1/chat/completions", testrig.StreamChat("m1")))
 			if got.Status != 200 || got.Err != nil || p.u2.Count() != 1 {

@@ -107,7 +107,7 @@ func wantSeries(t *testing.T, got, want series) {
 func TestMetricsTellWhatHappened(t *testing.T) {
 	us := upstreams(t, 2)
 	block := func(retries int) string {
-		return gatewayBlock(fmt.Sprintf("retries %d\n", retries) +
+		return gatewayBlock(fmt.Sprintf("retries %d\nbreaker {\nopen_threshold 3\nprobe_interval 1h\nmax_probe_interval 1h\n}\n", retries) +
 			channelBlock("a", us[0], "models m1", "key sk-of-a") + channelBlock("b", us[1], "priority 1"))
 	}
 	g := testrig.Start(t, block(2))
@@ -163,6 +163,7 @@ func TestMetricsTellWhatHappened(t *testing.T) {
 
 	// The probe that closes the breaker is counted.
 	us[0].Answer(testrig.OK)
+	act(t, g, "a/breaker/open?model=m1", `{"for":"1ms"}`)
 	g.WaitState("a", "m1", "half_open")
 	if v := scrape(t, g)["breaker_state{channel=a,gateway=default,model=m1}"]; v != 1 {
 		t.Errorf("half-open is %v", v)

@@ -116,7 +116,7 @@ func TestRefusedWebsocketFailsOver(t *testing.T) {
 func TestHandshakesThatFailAreJudgedLikeOtherAnswers(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{"403": testrig.Fail(403, ""), "hang": testrig.Hang} {
 		t.Run(name, func(t *testing.T) {
-			p := startPair(t, "header_timeout 200ms 200ms")
+			p := startPair(t, "header_timeout 1s 1s")
 			p.u1.Answer(answer)
 			p.u2.Answer(echoSocket)
 			conn, _, res := handshake(t, p.Gateway, "/v1/realtime?model=m1")
