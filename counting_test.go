@@ -15,6 +15,7 @@
 package llmgateway_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -74,7 +75,13 @@ func TestClientThatLeavesCountsNothing(t *testing.T) {
 			p.u1.Answer(c.upstream)
 			var wg sync.WaitGroup
 			for range 50 {
-				wg.Go(func() { leaveAfter(t, p.Gateway, testrig.StreamChat("m1"), 300*time.Millisecond) })
+				wg.Go(func() {
+					if c.status == 200 {
+						leaveOnContent(t, p.Gateway)
+					} else {
+						leaveAfter(t, p.Gateway, testrig.StreamChat("m1"), 300*time.Millisecond)
+					}
+				})
 			}
 			wg.Wait()
 			testrig.Eventually(t, "all connections to a let go", func() bool { return p.u1.Gone() == p.u1.Count() && p.InFlight() == 0 })
@@ -96,6 +103,19 @@ func TestClientThatLeavesCountsNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// leaveOnContent sends a request whose client leaves when the answer has begun.
+func leaveOnContent(t *testing.T, g *testrig.Gateway) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	res, err := g.Client.Do(g.Request("/v1/chat/completions", testrig.StreamChat("m1")).WithContext(ctx))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer res.Body.Close()
+	res.Body.Read(make([]byte, 1))
 }
 
 // Clients that leave because nothing comes are the only sign of an upstream that
